@@ -1,6 +1,6 @@
 //! Rules for crate dependencies: which crates may depend on which, and what the middle crates must not use.
 
-use super::Breach;
+use super::breach::Breach;
 use super::mask::{lines_with, mask, without_tests};
 use super::tree::{Dependency, Manifest, Tree};
 
@@ -291,7 +291,7 @@ fn feature_lists(table: &toml::Table) -> Vec<toml::Value> {
 }
 
 #[cfg(test)]
-use super::places;
+use super::breach::places;
 
 #[test]
 fn no_manifest_asks_for_canaries() {

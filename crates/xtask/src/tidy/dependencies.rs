@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Breach;
+use super::breach::Breach;
 use super::tree::Tree;
 
 /// Limit of the design (§10).
@@ -75,7 +75,7 @@ pub(super) fn unused(tree: &Tree) -> Vec<Breach> {
 }
 
 #[cfg(test)]
-use super::places;
+use super::breach::places;
 
 #[test]
 fn the_lock_file_has_a_budget() {

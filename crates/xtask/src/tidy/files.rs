@@ -1,6 +1,6 @@
 //! Rules for single files: headers, length of the README, unfinished marks, machine paths, binaries.
 
-use super::Breach;
+use super::breach::Breach;
 use super::tree::Tree;
 
 /// Files with more lines need a header.
@@ -97,7 +97,7 @@ fn is_lock_file(path: &str) -> bool {
 }
 
 #[cfg(test)]
-use super::places;
+use super::breach::places;
 
 #[test]
 fn long_files_begin_with_a_header() {

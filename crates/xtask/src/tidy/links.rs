@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Breach;
+use super::breach::Breach;
 use super::tree::Tree;
 
 /// A link in a page.
@@ -187,7 +187,7 @@ fn slug(title: &str) -> String {
 }
 
 #[cfg(test)]
-use super::places;
+use super::breach::places;
 
 #[test]
 fn links_resolve_to_files_folders_and_headings() {

@@ -7,33 +7,21 @@
 //! Not here: everything that clippy can check (clippy.toml, `[workspace.lints]`).
 
 mod borders;
+mod breach;
+mod circles;
 mod dependencies;
 mod files;
 mod functions;
 mod links;
 mod mask;
+mod ratchet;
 mod tree;
 mod words;
 
 use std::path::Path;
 
+use breach::Breach;
 use tree::Tree;
-
-/// One finding.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Breach {
-    path: String,
-    /// 1 for the whole file.
-    line: usize,
-    rule: &'static str,
-    reason: String,
-}
-
-impl Breach {
-    fn new(path: &str, line: usize, rule: &'static str, reason: impl Into<String>) -> Breach {
-        Breach { path: path.to_owned(), line, rule, reason: reason.into() }
-    }
-}
 
 type Rule = fn(&Tree) -> Vec<Breach>;
 
@@ -48,6 +36,7 @@ const RULES: &[Rule] = &[
     borders::crate_names,
     borders::lints_inherited,
     borders::canaries,
+    circles::files,
     dependencies::lock_budget,
     dependencies::reasons,
     dependencies::unused,
@@ -76,10 +65,4 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
         count => println!("tidy: {count} breaches"),
     }
     Ok(breaches.is_empty())
-}
-
-/// `path:line` of each breach, for tests.
-#[cfg(test)]
-fn places(breaches: &[Breach]) -> Vec<String> {
-    breaches.iter().map(|breach| format!("{}:{}", breach.path, breach.line)).collect()
 }

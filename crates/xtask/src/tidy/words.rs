@@ -5,10 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Breach;
+use super::breach::Breach;
+use super::ratchet;
 use super::tree::Tree;
-
-const RATCHET: &str = "crates/xtask/ratchet.toml";
 
 /// (the word, what to write).
 const WORDS: &[(&str, &str)] = &[
@@ -56,9 +55,9 @@ const OLD_NAMES: &[&str] = &[
 
 /// Words with a better one in the field.
 pub(super) fn known(tree: &Tree) -> Vec<Breach> {
-    let allowed = match ratchet(tree) {
+    let allowed = match ratchet::numbers(tree, "words") {
         Ok(allowed) => allowed,
-        Err(reason) => return vec![Breach::new(RATCHET, 1, "words", reason)],
+        Err(reason) => return vec![Breach::new(ratchet::PATH, 1, "words", reason)],
     };
     let mut found: BTreeMap<String, Vec<Breach>> = BTreeMap::new();
     let texts = tree.texts().filter(|(path, _)| path.ends_with(".rs") || path.ends_with(".md"));
@@ -84,7 +83,7 @@ pub(super) fn known(tree: &Tree) -> Vec<Breach> {
         let lines = found.get(key).map_or(0, Vec::len);
         if lines < *most {
             let reason = format!("`{key}` is in {lines} lines, and no more in {most}: lower the number");
-            breaches.push(Breach::new(RATCHET, 1, "words", reason));
+            breaches.push(Breach::new(ratchet::PATH, 1, "words", reason));
         }
     }
     breaches
@@ -106,22 +105,11 @@ fn has(line: &str, word: &str) -> bool {
     })
 }
 
-fn ratchet(tree: &Tree) -> Result<BTreeMap<String, usize>, String> {
-    let Some(text) = tree.text(RATCHET) else { return Ok(BTreeMap::new()) };
-    let table: toml::Table = text.parse().map_err(|error| format!("does not parse: {error}"))?;
-    let Some(words) = table.get("words").and_then(toml::Value::as_table) else { return Ok(BTreeMap::new()) };
-    let number = |(key, value): (&String, &toml::Value)| {
-        let number = value.as_integer().and_then(|number| usize::try_from(number).ok());
-        number.map(|number| (key.clone(), number)).ok_or_else(|| format!("`{key}` is no number of lines"))
-    };
-    words.iter().map(number).collect()
-}
-
 #[test]
 fn words_of_our_own_are_found_and_may_only_become_fewer() {
-    use super::places;
+    use super::breach::places;
     let text = "// It was told.\nfn take_over() {}\n// untold boards, foretold\n// the board\n";
-    let tree = |ratchet: &str| Tree::of(&[("crates/a/src/b.rs", text), (RATCHET, ratchet)]);
+    let tree = |ratchet: &str| Tree::of(&[("crates/a/src/b.rs", text), (ratchet::PATH, ratchet)]);
     let all = ["crates/a/src/b.rs:2", "crates/a/src/b.rs:4", "crates/a/src/b.rs:1"];
     let mut found = places(&known(&tree("")));
     found.sort();
@@ -130,7 +118,7 @@ fn words_of_our_own_are_found_and_may_only_become_fewer() {
     assert_eq!(found, want);
     let allowed = "[words]\n\"crates/a::told\" = 1\n\"crates/a::take_over\" = 2\n\"crates/a::board\" = 1\n";
     let breaches = known(&tree(allowed));
-    assert_eq!(places(&breaches), [format!("{RATCHET}:1")], "{breaches:?}");
+    assert_eq!(places(&breaches), [format!("{}:1", ratchet::PATH)], "{breaches:?}");
     assert_eq!(folder("docs/a.md"), "docs");
     assert_eq!(folder("README.md"), "README.md");
     assert!(has("a hot take over", "take over") && !has("mistake_over", "take_over"));
