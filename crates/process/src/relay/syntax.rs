@@ -18,9 +18,15 @@ mod brackets;
 mod escapes;
 mod groups;
 mod loops;
+mod reader;
 mod repeats;
 #[cfg(test)]
 mod tests;
+
+pub(super) use reader::{NOT_REPEATABLE, TOO_BIG};
+pub use reader::{Note, NoteAbout, Refusal};
+
+use reader::{Atom, Engine, Reader};
 
 /// Maximum nesting of parentheses.
 pub const DEPTH_MAX: usize = 64;
@@ -41,55 +47,6 @@ pub(super) struct Translated {
     pub(super) groups: usize,
     pub(super) notes: Vec<Note>,
 }
-
-/// A hint for the author of an expression.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// Its subject.
-    pub about: NoteAbout,
-    /// Byte range in the expression.
-    pub at: Range<usize>,
-    /// The observation.
-    pub message: String,
-    /// Suggested change.
-    pub hint: String,
-}
-
-/// The subject of a [`Note`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoteAbout {
-    /// Builds of the original differ, or it is probably not intended.
-    Reading,
-    /// The expression is matched by backtracking.
-    Backtracking,
-}
-
-/// Why an expression cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Byte range in the expression.
-    pub at: Range<usize>,
-    /// The error as text, without capital and full stop.
-    pub message: String,
-    /// Suggested change, if there is an obvious one.
-    pub hint: Option<String>,
-    /// The C library's message for it.
-    pub upstream: &'static str,
-}
-
-impl Refusal {
-    pub(super) fn new(at: Range<usize>, message: &str, upstream: &'static str) -> Refusal {
-        Refusal { at, message: message.into(), hint: None, upstream }
-    }
-
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Refusal {
-        self.hint = Some(hint.into());
-        self
-    }
-}
-
-pub(super) const NOT_REPEATABLE: &str = "Invalid preceding regular expression";
-pub(super) const TOO_BIG: &str = "Regular expression too big";
 
 /// Translates an expression. With `captures`, positions and groups of matches are needed, so that it matters which
 /// of several possible matches is taken. Without, groups only group.
@@ -115,67 +72,10 @@ pub(super) fn translate(text: &str, ignore_case: bool, captures: bool) -> Result
     Ok(Translated { linear: first.out, backtracking, groups: first.groups, notes: first.notes })
 }
 
-/// The engine for which the text is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Engine {
-    Linear,
-    Backtracking,
-}
-
-struct Reader<'a> {
-    text: &'a [u8],
-    at: usize,
-    engine: Engine,
-    captures: bool,
-    /// Ignore case, from here to the end of the group.
-    fold: bool,
-    depth: usize,
-    out: String,
-    /// Capture groups so far.
-    groups: usize,
-    /// Groups that are still open.
-    open: Vec<usize>,
-    /// Names of groups, and their numbers.
-    names: Vec<(Vec<u8>, usize)>,
-    notes: Vec<Note>,
-    /// A construct that needs backtracking was read.
-    backtracks: bool,
-}
-
 /// One branch of an alternation: its bytes if it is a plain text.
 type Literal = Option<Vec<u8>>;
 
-/// The kind of a piece of a branch.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Atom {
-    /// A literal byte.
-    Byte(u8),
-    /// A position between two bytes.
-    Nothing,
-    Other,
-}
-
-impl<'a> Reader<'a> {
-    fn new(text: &'a [u8], engine: Engine, fold: bool, captures: bool) -> Reader<'a> {
-        let (open, names, notes) = (Vec::new(), Vec::new(), Vec::new());
-        let (out, groups) = (String::with_capacity(text.len() + 8), 0);
-        let (at, depth, backtracks) = (0, 0, false);
-        Reader { text, at, engine, captures, fold, depth, out, groups, open, names, notes, backtracks }
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
-    }
-
-    fn rest(&self) -> &'a [u8] {
-        &self.text[self.at..]
-    }
-
-    fn note(&mut self, at: Range<usize>, message: impl Into<String>, hint: impl Into<String>) {
-        let (message, hint) = (message.into(), hint.into());
-        self.notes.push(Note { about: NoteAbout::Reading, at, message, hint });
-    }
-
+impl Reader<'_> {
     fn whole(&mut self) -> Result<(), Refusal> {
         self.alternation()?;
         if self.peek().is_none() {

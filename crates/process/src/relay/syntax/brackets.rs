@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::{Reader, Refusal};
+use super::reader::{Reader, Refusal};
 
 const UNCLOSED: &str = "Unmatched [, [^, [:, [., or [=";
 

@@ -1,6 +1,7 @@
 //! Escapes: constructs that begin with a backslash, outside brackets.
 
-use super::{Atom, Reader, Refusal, groups};
+use super::groups;
+use super::reader::{Atom, Reader, Refusal};
 
 impl Reader<'_> {
     pub(super) fn escape(&mut self) -> Result<Atom, Refusal> {

@@ -1,6 +1,7 @@
 //! Groups: constructs that begin with `(`, and back references to them. Capturing or not, switches, look-around.
 
-use super::{Atom, DEPTH_MAX, Engine, GROUPS_MAX, NOT_REPEATABLE, Note, NoteAbout, Reader, Refusal, TOO_BIG};
+use super::reader::{Atom, Engine, NOT_REPEATABLE, Note, NoteAbout, Reader, Refusal, TOO_BIG};
+use super::{DEPTH_MAX, GROUPS_MAX};
 
 /// Groups that need backtracking, their names, and their replacement for the linear engine.
 const BACKTRACKED: [(&[u8], &str, Rest); 5] = [

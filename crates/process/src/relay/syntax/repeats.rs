@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::{NOT_REPEATABLE, REPEAT_MAX, Reader, Refusal, TOO_BIG};
+use super::REPEAT_MAX;
+use super::reader::{NOT_REPEATABLE, Reader, Refusal, TOO_BIG};
 
 /// Maximum quantifiers after one atom: each wraps the previous ones into one more group.
 const STACKED_MAX: u32 = 8;
