@@ -175,7 +175,10 @@ fn row(state: &RelayState) -> RelayRow {
 #[test]
 fn the_page_on_the_api_shows_this_document() {
     let page = include_str!("../../../../docs/api.md");
-    let shown = page.split("```json\n").find(|rest| rest.contains("\"relays\"")).expect("it is shown");
+    let shown = page
+        .split("```json\n")
+        .find(|rest| rest.contains("\"aggregation_rule_series\""))
+        .expect("it is shown");
     let shown = shown.split("```").next().expect("a first part");
     let shown: serde_json::Value = serde_json::from_str(shown).expect("the example is JSON");
     let figures = pipeline::RelayFigures::default();
