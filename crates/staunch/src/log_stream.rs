@@ -491,7 +491,7 @@ mod tests {
             std::process::abort();
         }
         let own = std::env::current_exe().expect("it runs");
-        let name = "log_stream::tests::the_words_of_a_panic_come_behind_what_was_logged";
+        let name = "log_stream::tests::a_panic_message_comes_after_earlier_log_lines";
         let run = std::process::Command::new(own)
             .args(["--exact", name, "--nocapture"])
             .env(PART, "1")

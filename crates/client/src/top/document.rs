@@ -295,7 +295,7 @@ fn the_daemons_document_is_read_whole() {
 #[test]
 fn the_relays_document_is_read_whole() {
     let page = include_str!("../../../../docs/api.md");
-    let example = page.split("```json\n").find(|rest| rest.contains("\"relays\"")).expect("it is shown");
+    let example = page.split("```json\n").find(|rest| rest.contains("\"rolled_up\"")).expect("it is shown");
     let example = example.split("```").next().expect("a first part");
     let read: Relays = serde_json::from_str(example).expect("it is read");
     let relay = &read.relays[0];

@@ -207,7 +207,7 @@ fn timestamps_are_local_time_before_and_after_a_change_to_summer_time() {
     if std::env::var("TZ").as_deref() != Ok(ZONE) {
         // The time zone belongs to the process: the test starts itself with the right one.
         let own = std::env::current_exe().expect("it runs");
-        let name = "carbon_c_relay::log::a_stamp_is_local_time_on_both_sides_of_a_change_of_the_clock";
+        let name = "carbon_c_relay::log::timestamps_are_local_time_before_and_after_a_change_to_summer_time";
         let run = std::process::Command::new(own).args(["--exact", name]).env("TZ", ZONE).output();
         let run = run.expect("it runs again");
         let said = String::from_utf8_lossy(&run.stdout).into_owned();
