@@ -24,6 +24,6 @@ rows! {
     in OUTPUTS {
         "from": Names, Required, "[\"stats\"]",
             "What feeds it.",
-            "Sources and transforms that give what it takes; see [What goes where](one-daemon.md#what-goes-where).";
+            "Sources and transforms that give what it takes; see [Kinds of records](one-daemon.md#kinds-of-records).";
     }
 }
