@@ -7,11 +7,10 @@
 //! a kind of section also has its `fields`, which returns the options of a plan.
 //!
 //! To add a kind of source, transform or output:
-//! 1. a line in `options::section`: its family and its `type`. `type`, `from`, `queue`, the schema and the reference
-//! follow;
-//! 2. a row in `kinds`: the records that it takes and gives;
-//! 3. its rows, in a file of `options::table`, and the struct that they fill, in `plan`;
-//! 4. its reader and its `fields`, with the others of its family: `sources`, `transforms`, or `outputs` and `groups`.
+//! 1. a line in `options::section`: its family, its `type`, and the records that it takes and gives. The options `type`,
+//!    `from` and `queue`, the schema and the reference follow;
+//! 2. its rows, in a file of `options::table`, and the struct that they fill, in `plan`;
+//! 3. its reader and its `fields`, with the others of its family: `sources`, `transforms`, or `outputs` and `groups`.
 //!
 //! The compiler and the tests of the options table name missing places.
 //!

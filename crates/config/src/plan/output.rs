@@ -348,6 +348,7 @@ impl OutputKind {
     /// The properties that all code except its encoder needs. The only match over kinds of outputs, besides those that
     /// read and print its options (`native`) and that of the encoders (`pipeline::encode`).
     pub fn facts(&self) -> OutputFacts<'_> {
+        const EVENTS: &[RecordKind] = &[RecordKind::Events];
         const AGGREGATES: &[RecordKind] = &[RecordKind::Aggregates];
         const POINTS: &[RecordKind] = &[RecordKind::Aggregates, RecordKind::Points];
         let file = |section, takes, path, (file_bytes_max, files_max)| {
@@ -366,13 +367,9 @@ impl OutputKind {
                 tls,
             } => {
                 let plain = StreamLink::plain(Destination::Tcp(to.clone()), *sender);
-                let tls = tls.as_deref();
-                let link = StreamLink { connections: *connections, compression: *compression, tls, ..plain };
-                let (written, encoding, line_prefix) = match form {
-                    GraphiteEncoding::Lines => (Written::PointLines, "Lines", None),
-                    GraphiteEncoding::Pickle => (Written::Pickle, "Pickle", None),
-                    GraphiteEncoding::Syslog => (Written::Lines, "Syslog", Some(LinePrefix::Syslog)),
-                };
+                let (compression, tls) = (*compression, tls.as_deref());
+                let link = StreamLink { connections: *connections, compression, tls, ..plain };
+                let (written, encoding, line_prefix) = form.facts();
                 OutputFacts {
                     encoding: Some(encoding),
                     line_prefix,
@@ -382,8 +379,8 @@ impl OutputKind {
                 }
             }
             OutputKind::GraphiteDatagrams { to, syslog, namespace, sender } => {
-                let (to, addresses) = (Destination::Udp(to.clone()), Addresses::First);
-                let link = Link::Datagrams { to, sender: *sender, addresses };
+                let to = Destination::Udp(to.clone());
+                let link = Link::Datagrams { to, sender: *sender, addresses: Addresses::First };
                 OutputFacts {
                     line_prefix: syslog.then_some(LinePrefix::Syslog),
                     namespace: Some(namespace),
@@ -415,8 +412,7 @@ impl OutputKind {
             }
             OutputKind::Packets(packets) => packets.facts(),
             OutputKind::EventFile { path, file_bytes_max, files_max } => {
-                let limits = (*file_bytes_max, *files_max);
-                file(Section::OutputEventFile, &[RecordKind::Events], path, limits)
+                file(Section::OutputEventFile, EVENTS, path, (*file_bytes_max, *files_max))
             }
         }
     }
@@ -531,6 +527,17 @@ pub enum GraphiteEncoding {
     Pickle,
     /// The same lines, each a syslog message.
     Syslog,
+}
+
+impl GraphiteEncoding {
+    /// What its bytes are, how the encoding is called, and what stands before each line.
+    fn facts(self) -> (Written, &'static str, Option<LinePrefix>) {
+        match self {
+            GraphiteEncoding::Lines => (Written::PointLines, "Lines", None),
+            GraphiteEncoding::Pickle => (Written::Pickle, "Pickle", None),
+            GraphiteEncoding::Syslog => (Written::Lines, "Syslog", Some(LinePrefix::Syslog)),
+        }
+    }
 }
 
 /// Format of the console's document.

@@ -26,7 +26,7 @@ pub(crate) enum Protocol {
     /// Graphite lines.
     GraphiteLines(Arc<Reader>),
     /// Lines of OpenTSDB.
-    OpenTsdb(opentsdb::Reader),
+    OpenTsdb(Arc<opentsdb::Reader>),
     /// Messages of many Graphite points, each behind its length.
     GraphiteMessages(MessageReading),
 }
@@ -60,7 +60,7 @@ impl Protocol {
                 let (form, message_bytes_max) = (*form, *message_bytes_max);
                 Protocol::GraphiteMessages(MessageReading { reader, form, message_bytes_max })
             }
-            SourceKind::OpenTsdb => Protocol::OpenTsdb(opentsdb::Reader::new(seed)),
+            SourceKind::OpenTsdb => Protocol::OpenTsdb(Arc::new(opentsdb::Reader::new(seed))),
             SourceKind::RelayOwn(_) => lines(RelayOwnPlan::reading()),
         }
     }

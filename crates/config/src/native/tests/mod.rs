@@ -95,19 +95,24 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         }
         Section::Check => {
             let tcp = output("tcp", "app", &packets("[\"tcp://h:8125\"]"));
-            let more = match key {
-                "path" => &[("kind", "\"http\""), ("port", "80")][..],
-                "port" | "at" => &[("kind", "\"connect\"")],
-                "down_after" | "up_after" => &[("kind", "\"connect\""), ("checks", "64")],
-                _ => &[("kind", "\"management\""), ("port", "8126")],
-            };
-            format!("{}\n[outputs.o.check]\n{}{line}", tcp.strip_suffix(line).unwrap(), needs(more))
+            let more = needs(check_with(key));
+            format!("{}\n[outputs.o.check]\n{more}{line}", tcp.strip_suffix(line).unwrap())
         }
         Section::OutputEventFile => output("event_file", "app", &[]),
         Section::Queue => file_with(Section::OutputConsole, "", "") + "\n[outputs.o.queue]\n" + kind + line,
         Section::Http | Section::HttpTls => all + &http_with(section, key, line),
         Section::Management if key == "cluster" => all + &management_of_a_cluster(line),
         Section::Management => format!("{all}[management]\n{line}"),
+    }
+}
+
+/// What an option of a health check needs beside it.
+fn check_with(key: &str) -> &'static [(&'static str, &'static str)] {
+    match key {
+        "path" => &[("kind", "\"http\""), ("port", "80")],
+        "port" | "at" => &[("kind", "\"connect\"")],
+        "down_after" | "up_after" => &[("kind", "\"connect\""), ("checks", "64")],
+        _ => &[("kind", "\"management\""), ("port", "8126")],
     }
 }
 

@@ -603,11 +603,11 @@ fn longest(form: GraphiteEncoding, connections: u8) -> u32 {
     if form == GraphiteEncoding::Pickle { OutputKind::LINE_BYTES_MAX } else { 1024 << (connections % 7) }
 }
 
-fn output() -> BoxedStrategy<Draft> {
+fn output_kind() -> BoxedStrategy<OutputKind> {
     let host = select(vec!["h", "10.0.0.5", "fe80::1", "carbon-1.example.org"]);
     let to = host.prop_map(|host| Endpoint { host: host.into(), port: 1 });
     let file = ("[a-zé\" ]{1,5}", 4096u64..1 << 40, 0u32..=10_000);
-    let kind = prop_oneof![
+    prop_oneof![
         (
             to.clone(),
             select(vec![GraphiteEncoding::Lines, GraphiteEncoding::Pickle, GraphiteEncoding::Syslog]),
@@ -658,8 +658,12 @@ fn output() -> BoxedStrategy<Draft> {
         file.prop_map(|(path, file_bytes_max, files_max)| {
             OutputKind::EventFile { path: path.into(), file_bytes_max, files_max }
         }),
-    ];
-    (kind, queue(), 1usize..4)
+    ]
+    .boxed()
+}
+
+fn output() -> BoxedStrategy<Draft> {
+    (output_kind(), queue(), 1usize..4)
         .prop_map(|(kind, (queue, queue_kind), endpoints)| {
             let several = kind.destination().is_some();
             let endpoints = if several { endpoints } else { 1 };
