@@ -75,6 +75,12 @@ impl<D: Disk> OutputQueue<D> {
         fits && self.on_disk().is_none_or(|queue| queue.reserve(bytes, now))
     }
 
+    /// True when the queue is on a disk that did not take the last write or reservation. Then no batch is divided: parts that
+    /// still fit would hide the failure, and fill the disk to its last byte.
+    pub fn disk_fails(&mut self) -> bool {
+        self.on_disk().is_some_and(|queue| queue.write_error().is_some())
+    }
+
     /// Room for a batch of `bytes` and `records` of a source that can wait. `is_down`: whether the endpoint is down.
     pub fn room(&mut self, bytes: u64, records: u64, is_down: impl Fn() -> bool, now: Now) -> Room {
         let when_full = self.limits().when_full;

@@ -84,10 +84,12 @@ impl Backpressure {
         let takes = |outputs: &mut _, asked: &[OutputId], batch: &Batches<'_>| {
             asked.iter().all(|id| takes(shard, outputs, *id, batch, now))
         };
-        let part_max = batch.part_max();
         let fit = if takes(outputs, &asked, batch) {
             Fit::Whole
         } else {
+            // A disk that is full, or fails, is waited for with the whole batch.
+            let disk_fails = asked.iter().any(|id| outputs.disk_fails(*id));
+            let part_max = if disk_fails { 0 } else { batch.part_max() };
             let first = (part_max > 0).then(|| batch.part(1));
             let smallest = first.as_ref().unwrap_or(batch);
             let lacking = lacking(shard, outputs, &mut asked, smallest, now);

@@ -44,6 +44,9 @@ pub trait Outputs: MovingQueues {
     /// Whether there is room for a batch of `bytes` and `records` from a source that can wait. Without room, no wait begins.
     fn takes(&mut self, output: OutputId, bytes: u64, records: u64, now: Now) -> bool;
 
+    /// True when the queue is on a disk that did not take the last write or reservation.
+    fn disk_fails(&mut self, output: OutputId) -> bool;
+
     /// True for a queue in memory with room for everything that `bytes` and `records` may turn into, and for open blocks.
     fn has_room_for_all(&mut self, output: OutputId, bytes: u64, records: u64) -> bool;
 

@@ -108,6 +108,10 @@ impl Outputs for Queued {
         self.of(output).takes_more(bytes, records, now)
     }
 
+    fn disk_fails(&mut self, output: OutputId) -> bool {
+        self.of(output).disk_fails()
+    }
+
     fn has_room_for_all(&mut self, output: OutputId, bytes: u64, records: u64) -> bool {
         self.of(output).has_room_for_all(bytes, records)
     }

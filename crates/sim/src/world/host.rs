@@ -186,6 +186,10 @@ impl Outputs for Outlets<'_> {
         self.of(output).takes(bytes, records, now)
     }
 
+    fn disk_fails(&mut self, output: OutputId) -> bool {
+        self.of(output).queue.disk_fails()
+    }
+
     fn has_room_for_all(&mut self, output: OutputId, bytes: u64, records: u64) -> bool {
         self.of(output).queue.has_room_for_all(bytes, records)
     }
