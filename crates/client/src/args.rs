@@ -9,7 +9,7 @@ use config::plan::Plan;
 
 use crate::ReadPlan;
 use crate::api_client::{Access, Server};
-use crate::queue::http_of;
+use crate::owner::http_of;
 use crate::stdio::shown;
 
 /// Address of the HTTP API when neither an address nor a config is given.

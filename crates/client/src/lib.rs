@@ -10,6 +10,7 @@ mod api_client;
 pub mod args;
 pub mod blocks;
 pub mod exit_code;
+mod owner;
 pub mod queue;
 pub mod status;
 pub mod stdio;

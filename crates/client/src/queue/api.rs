@@ -8,8 +8,9 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 
 use super::document::{DropResult, QueueRow, QueuesPage, Replayed};
-use super::place::{Owner, Place, within_reach};
+use super::place::Place;
 use crate::api_client::{Access, Question, Server, ask};
+use crate::owner::{Owner, within_reach};
 
 /// Longest wait for a list.
 const LIST_WAIT: Duration = Duration::from_secs(3);

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::counts::copies;
 use super::document::QueueRow;
-use super::place::{Owner, Place, Queue};
+use super::place::{Place, Queue};
 use crate::exit_code::FAILED;
+use crate::owner::Owner;
 use crate::stdio::{self, shown};
 use crate::top::figure;
 use sys::clock::Clock;

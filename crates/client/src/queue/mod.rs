@@ -18,7 +18,6 @@ mod replay;
 use std::process::ExitCode;
 
 use self::place::Place;
-pub(crate) use self::place::http_of;
 use crate::ReadPlan;
 use crate::args::{QueueArgs, QueueVerb, Whose};
 

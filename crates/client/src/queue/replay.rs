@@ -16,11 +16,12 @@ use super::api;
 use super::change::Opened;
 use super::counts::copies;
 use super::document::Replayed;
-use super::place::{Owner, Place, Queue};
+use super::place::{Place, Queue};
 use crate::api_client::Access;
 use crate::args::QueueReplayArgs;
 use crate::blocks::{About, Form, LineBlocks, from_json, takes, to_json};
 use crate::exit_code::MISTAKES;
+use crate::owner::Owner;
 use crate::stdio::{self, shown};
 use sys::clock::Clock;
 
