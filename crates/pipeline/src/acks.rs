@@ -7,6 +7,7 @@
 //! Invariant: no answer counts a line before the condition holds for all its copies. When it is unknown whose copy an
 //! output has lost, every connection that waits for that output fails.
 
+pub(crate) mod answer;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use model::{
     AckMark, AckWhen, Batches, ConnectionId, Dropped, OutputAccount, OutputId, SourceAccount, Unacked,
 };
 
+pub use self::answer::Answer;
 use crate::Shard;
 
 /// Most marks of one connection that wait for their condition. Beyond it the connection is not read; a read has at most
@@ -111,19 +113,6 @@ impl Inherited {
     pub fn new(output: OutputId, account: &OutputAccount) -> Inherited {
         Inherited { output, lost_here: account.lost_here(), refused: account.refused() }
     }
-}
-
-/// The current answer to a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
-    /// Lines, from its first, that have met the condition.
-    pub up_to: u64,
-    /// Records among them that were rejected at intake.
-    pub rejected: u64,
-    /// Marks that were met.
-    pub marks: u64,
-    /// Lines after `up_to` can no longer be acknowledged: send the error, and close.
-    pub failed: Option<Unacked>,
 }
 
 /// All connections that wait for an acknowledgement.

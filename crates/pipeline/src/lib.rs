@@ -12,6 +12,7 @@ pub mod checkpoints;
 mod encode;
 mod exchange;
 mod intake;
+mod packet_lines;
 mod reload;
 mod rotation;
 mod shard;

@@ -221,8 +221,8 @@ impl Section {
 
 /// Sections that share options: a new kind joins the lists of those that it has.
 pub(in crate::options) mod shared {
-    use super::Family;
-    use super::Section::{
+    use crate::options::section::Family;
+    use crate::options::section::Section::{
         self, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputOpenTsdb, OutputTcp, OutputUdp,
         OutputUnix, SourceGraphite, SourceOpenTsdb, SourceStatsd, TransformAggregate,
     };

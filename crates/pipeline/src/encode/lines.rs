@@ -13,9 +13,9 @@ use model::{Batches, CopyOutcome, Dropped, Filtered, Flushed, Now, OutputAccount
 use process::stage::{Admit, Stage};
 use wire::statsd::rewrite::{AggregateEncoder, Gauges, LeftOut, Packer, Rewrite, parts};
 
-use crate::encode::OpenBlock;
+use crate::encode::open_block::OpenBlock;
 use crate::encode::room::block_memory_bytes;
-use crate::shard::packets::lines;
+use crate::packet_lines::lines;
 
 /// Memory of one rewrite that is kept for the next one: more than most need.
 const TEXT_KEPT_BYTES: usize = 256 << 10;

@@ -5,6 +5,7 @@
 
 mod line_prefix;
 pub(crate) mod lines;
+mod open_block;
 mod puts;
 pub(crate) mod room;
 
@@ -19,17 +20,17 @@ use model::{
 };
 use process::aggregate::FlushEnd;
 use std::sync::atomic::Ordering::Relaxed;
-use wire::graphite::{Encoded, Encoder, OwnFigures, PickleReject, pickle_frame, pickle_point};
+use wire::graphite::{Encoder, OwnFigures, PickleReject, pickle_point};
 use wire::opentsdb;
-use wire::report::{self, Console, DOCUMENT_BYTES_MAX, Documented, PerlFile, event_json_line};
+use wire::report::{self, Console, DOCUMENT_BYTES_MAX, PerlFile, event_json_line};
 
 use crate::Accounts;
 use crate::encode::line_prefix::PrefixText;
 use crate::encode::lines::Lines;
+use crate::encode::open_block::{OpenBlock, count_lost, drop_points};
 use crate::encode::puts::Puts;
 use crate::encode::room::{block_memory_bytes, room_verbatim};
-use crate::shard::drop_points;
-use crate::shard::packets::lines;
+use crate::packet_lines::lines;
 
 /// Size at which a block is closed. Small enough for a steady flow, large enough that a lock per block costs little.
 pub const BLOCK_BYTES: usize = 64 * 1024;
@@ -86,17 +87,6 @@ enum Form {
     /// Lines of packets, and aggregates as samples.
     Samples(Box<Lines>),
     Events,
-}
-
-/// A block under construction.
-#[derive(Debug, Default)]
-pub(crate) struct OpenBlock {
-    pub(crate) bytes: Vec<u8>,
-    copies: u32,
-    frames: Vec<(u32, u32)>,
-    /// Points of the unfinished pickle frame, and their number.
-    points: Vec<u8>,
-    count: u32,
 }
 
 /// The graphiteStats figures of the previous flush (spec statsd §8.5).
@@ -601,71 +591,6 @@ impl OutputEncoder {
         };
         let block = Block { bytes: Arc::new(bytes), copies, encoding, at_ns: now.mono_ns, partition };
         out.blocks.push((self.id, block));
-    }
-}
-
-fn count_lost(account: &OutputAccount, encoded: Encoded) {
-    drop_points(account, Dropped::NonFinitePoint, u64::from(encoded.non_finite));
-    drop_points(account, Dropped::UnsafeName, u64::from(encoded.unsafe_names));
-}
-
-impl OpenBlock {
-    /// Copies in its frames and lines.
-    pub(crate) fn copies(&self) -> u32 {
-        self.copies
-    }
-
-    /// The bytes after the last frame become one, of `copies` copies.
-    pub(crate) fn end_frame(&mut self, copies: u32) {
-        self.copies += copies;
-        self.frames.push((self.bytes.len() as u32, copies));
-    }
-
-    /// Each line from `begin` on becomes a frame.
-    fn end_line_frames(&mut self, begin: usize) {
-        let ends = memchr::memchr_iter(b'\n', &self.bytes[begin..]).map(|at| (begin + at + 1) as u32);
-        let before = self.frames.len();
-        self.frames.extend(ends.map(|end| (end, 1)));
-        self.copies += (self.frames.len() - before) as u32;
-    }
-
-    /// Writes the text before our own lines, for those from `begin` on.
-    fn lead_lines(&mut self, begin: usize, prefix_text: &mut Option<PrefixText>, now: Now) {
-        let Some(prefix_text) = prefix_text else { return };
-        let lines = self.bytes.split_off(begin);
-        prefix_text.own_lines(&lines, now, &mut self.bytes);
-    }
-
-    /// Removes lines from `begin` on that are too long.
-    #[cold]
-    fn drop_long_lines(&mut self, begin: usize, line_bytes_max: u32, account: &OutputAccount) {
-        let lines = self.bytes.split_off(begin);
-        for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            if line.len() - 1 <= line_bytes_max as usize {
-                self.bytes.extend_from_slice(line);
-            } else {
-                self.copies -= 1;
-                drop_points(account, Dropped::TooBig, 1);
-            }
-        }
-    }
-
-    /// The collected points become a pickle frame.
-    fn close_pickle(&mut self) {
-        if self.count > 0 {
-            pickle_frame(&self.points, &mut self.bytes);
-            self.points.clear();
-            let copies = std::mem::take(&mut self.count);
-            self.end_frame(copies);
-        }
-    }
-
-    /// A document's series are its copies; a document without series is still sent, as one copy.
-    fn document(&mut self, documented: Documented, account: &OutputAccount) {
-        if !self.bytes.is_empty() {
-            self.end_frame(u32::try_from(documented.series).unwrap_or(u32::MAX).max(1));
-        }
-        drop_points(account, Dropped::TooBig, documented.left_out);
     }
 }
 

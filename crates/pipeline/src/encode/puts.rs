@@ -6,8 +6,7 @@ use model::{Dropped, FlushInfo, Flushed, OutputAccount};
 use wire::graphite::{Encoder, OwnFigures};
 use wire::opentsdb::{Parts, PutReject, put_line, put_lines};
 
-use crate::encode::{OpenBlock, count_lost};
-use crate::shard::drop_points;
+use crate::encode::open_block::{OpenBlock, count_lost, drop_points};
 
 /// What one output writes.
 #[derive(Debug)]

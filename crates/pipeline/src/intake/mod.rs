@@ -47,7 +47,7 @@ use crate::intake::protocol::{Found, Protocol};
 use crate::intake::replies::Replies;
 use crate::intake::samples::{Packets, Wanted, batches};
 use crate::intake::unfinished::{Claim, UnfinishedBytes};
-use crate::shard::packets;
+use crate::packet_lines;
 
 /// Reads one socket or connection.
 pub struct Intake {
@@ -305,7 +305,7 @@ impl Intake {
             replies.received(lines as u64, parsed.rejected());
         }
         let packets = if wanted.raw && !framed {
-            lines.extend(packets::lines(whole));
+            lines.extend(packet_lines::lines(whole));
             Packets { raw: lines, count: packets.len() }
         } else {
             Packets::each(packets)

@@ -5,7 +5,7 @@
 
 use model::{AckMark, AckWhen, ConnectionId};
 
-use crate::Answer;
+use crate::acks::answer::Answer;
 
 /// Counts of one connection.
 #[derive(Clone, Debug)]

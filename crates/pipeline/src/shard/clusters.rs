@@ -10,7 +10,7 @@ use process::sharding::{Cluster, KeyReader};
 
 use crate::Routed;
 use crate::encode::OutputEncoder;
-use crate::shard::packets::lines;
+use crate::packet_lines::lines;
 
 /// One cluster's state.
 #[derive(Debug)]

@@ -31,8 +31,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    AckWhen, Batch, Batches, CopyOutcome, Dropped, Events, FlushInfo, Flushed, Now, Outcome, OutputId,
-    Packets, Points, Receipt, RecordAccount, Records, Reject, Samples, SourceAccount, SourceId, TransformId,
+    AckWhen, Batch, Batches, Dropped, Events, FlushInfo, Flushed, Now, Outcome, OutputId, Packets, Points,
+    Receipt, RecordAccount, Records, Reject, Samples, SourceAccount, SourceId, TransformId,
 };
 use process::aggregate::{Added, Figures, FlushEnd};
 use process::relay::Entry;
@@ -549,11 +549,4 @@ fn outcomes(added: Added) -> impl Iterator<Item = (Outcome, u64)> {
         (Outcome::Rejected(Reject::NonFinite), added.rejected_non_finite),
     ];
     parts.into_iter().filter(|(_, records)| *records > 0)
-}
-
-/// Counts points that were never written: they are copies that were routed and dropped at once.
-pub(crate) fn drop_points(account: &model::OutputAccount, reason: Dropped, points: u64) {
-    if points > 0 {
-        account.pass(CopyOutcome::Dropped(reason), points, 0);
-    }
 }

@@ -60,16 +60,6 @@ impl Sharing {
     }
 }
 
-/// Where the lines of `bytes` lie, without their LF; the last may have none. Empty lines are skipped.
-pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = Span> {
-    let mut from = 0;
-    memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]).filter_map(move |end| {
-        let line = Span::new(from, end - from);
-        from = end + 1;
-        (!line.is_empty()).then_some(line)
-    })
-}
-
 /// One copy of `packets`, with an LF after each that is not empty and does not end in LF, if that is asked for.
 fn block(bytes: &[u8], packets: &[Span], line_feeds: bool, now: Now) -> Block {
     let sum: usize = packets.iter().map(|packet| packet.len as usize + usize::from(line_feeds)).sum();
@@ -135,20 +125,6 @@ mod tests {
         assert_eq!((first.copies, first.copy_bytes(), first.at_ns), (3, 7, 7));
         assert_eq!(framed.bytes.as_slice(), b"\x05\0\0\0a:1|c\x02\0\0\0b\n\0\0\0\0");
         assert_eq!(framed.encoding, BlockEncoding::Frames(vec![(9, 1), (15, 1), (19, 1)]));
-    }
-
-    #[test]
-    fn lines_end_in_lf_or_with_the_bytes() {
-        let table = [
-            (&b""[..], vec![]),
-            (b"\n\n", vec![]),
-            (b"a", vec![(0, 1)]),
-            (b"a\nbb\n", vec![(0, 1), (2, 2)]),
-            (b"\na\n\nb", vec![(1, 1), (4, 1)]),
-        ];
-        for (bytes, want) in table {
-            assert_eq!(lines(bytes).collect::<Vec<_>>(), spans(&want), "{:?}", bytes.escape_ascii());
-        }
     }
 
     #[test]
