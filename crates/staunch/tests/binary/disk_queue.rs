@@ -311,8 +311,10 @@ fn a_full_disk_without_fallocate_makes_connections_wait_as_well() {
 
 fn waits_for_room(data: &Path, _disk: SmallDisk) {
     let mut endpoint = away();
+    // However long a busy machine takes: with `wait`, records are dropped after `max_wait`.
+    let block = format!("{DISK}, when_full = \"block\"");
     let toml =
-        format!("data_dir = {:?}\n{}", data.display().to_string(), config(&[("copy", &endpoint)], DISK));
+        format!("data_dir = {:?}\n{}", data.display().to_string(), config(&[("copy", &endpoint)], &block));
     let mut daemon = Builder::native(&toml).start();
     let count = 300_000u64;
     let stream = TcpStream::connect(daemon.at("app", "tcp")).expect("it listens");

@@ -291,7 +291,7 @@ fn while_connections_wait_for_room_on_a_full_disk_nothing_is_handed_over() {
     let toml = format!(
         "data_dir = {:?}\n[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
          [outputs.copy]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"{}\"]\nmin_retry_delay = \"20ms\"\n\
-         max_retry_delay = \"100ms\"\nqueue = {{ kind = \"disk\" }}\n",
+         max_retry_delay = \"100ms\"\nqueue = {{ kind = \"disk\", when_full = \"block\" }}\n",
         data.display().to_string(),
         graphite.to()
     );
