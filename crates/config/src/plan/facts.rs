@@ -1,6 +1,6 @@
 //! The properties of a kind of source or output that the rest of the program needs. A new kind defines them in one
-//! place: [`OutputKind::facts`] or [`SourceKind::facts`]. Code outside of `config` and of the encoders and parsers of
-//! `pipeline` uses these facts instead of the kind.
+//! place: [`OutputKind::facts`](super::OutputKind::facts) or [`SourceKind::facts`](super::SourceKind::facts). Code
+//! outside of `config` and of the encoders and parsers of `pipeline` uses these facts instead of the kind.
 //!
 //! Not here: the kinds themselves (`source`, `output`); what a kind takes and gives (the table in `options::section`).
 

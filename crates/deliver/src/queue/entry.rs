@@ -20,7 +20,7 @@ pub enum Appended {
     /// The block was dropped, and counted as dropped.
     Dropped,
     /// The queue is full and `when_full` is `block`. The block is returned and not counted. The caller waits and tries
-    /// again, or drops it with [`Queue::drop_block`].
+    /// again, or drops it with [`Queue::drop_block`](super::Queue::drop_block).
     Full(Block),
 }
 

@@ -1,6 +1,6 @@
 //! Outputs whose endpoints have failed: the shard is updated, and queued blocks move on, some in each turn.
 //!
-//! Not here: which block moves where ([`Moves`]), and when an endpoint has failed (`deliver::failover`).
+//! Not here: which block moves where ([`Moves`](crate::Moves)), and when an endpoint has failed (`deliver::failover`).
 
 use model::{Now, OutputId};
 
