@@ -243,10 +243,14 @@ impl Intake {
             self;
         let Scratch { parsed, points, lines, .. } = scratch;
         account.bytes.fetch_add(packets.iter().map(|packet| u64::from(packet.len)).sum(), Relaxed);
-        protocol.read(bytes, packets, wanted.parsed, now, Found { samples: parsed, points, replies });
-        let first_reject = if protocol.gives_points() { points.first_reject } else { parsed.first_reject };
-        note_complaint(name, bytes, first_reject, account, complaints);
-        if protocol.gives_points() {
+        let gives_points = protocol.gives_points();
+        // Packets that are only copied cost nothing here.
+        if gives_points || wanted.parsed {
+            protocol.read(bytes, packets, wanted.parsed, now, Found { samples: parsed, points, replies });
+            let first_reject = if gives_points { points.first_reject } else { parsed.first_reject };
+            note_complaint(name, bytes, first_reject, account, complaints);
+        }
+        if gives_points {
             let whose = (*source, *peer, wanted.raw);
             return points::batches(whose, account, packets.len(), now, (points, lines));
         }
