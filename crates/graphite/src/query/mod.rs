@@ -1,0 +1,1 @@
+//! graphite-web's query language: times, targets, series and functions.

@@ -1,0 +1,1 @@
+//! Whisper files, byte for byte as the Python library writes them.
