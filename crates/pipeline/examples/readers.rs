@@ -1,9 +1,11 @@
-//! What several readers are good for: `readers [SECONDS]` feeds one or two reader threads from memory. They decrypt, decompress and
+//! What several readers are good for: `readers [SECONDS [INPUT]]` feeds one or two reader threads from memory. They decrypt, decompress and
 //! parse, and send batches through the exchange to the shard's thread. No sockets, and no generator that takes a core from them.
 //!
 //! Inputs: plain lines and lines of a gzip stream in TLS, read as connections are; packets of one StatsD sample, read as datagrams
-//! are, 64 a call. With one reader of packets, its thread runs the shard, as in the daemon. Rounds of one and of two readers take turns, and
-//! medians are printed: CPU time per record, records a second, cores used, and the ratios of two readers to one.
+//! are, 64 a call on the thread of the shard, 256 on one of its own. With one reader of packets, its thread runs the shard, as in the daemon.
+//! What the machine allows is measured beside it: one and two threads that read and aggregate by themselves and share nothing. Where two
+//! cores are two hardware threads of one, both become slower when both are busy, and no exchange is to blame for it.
+//! Rounds take turns, and medians are printed: CPU time per record, records a second, cores used, and ratios.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example measures and prints")]
 
 use std::io::Read;
@@ -23,7 +25,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const NAMES: usize = 1000;
 const READ_BYTES: usize = 64 * 1024;
+/// Packets of a call of the shard's thread, as in the daemon.
 const CALL_PACKETS: usize = 64;
+/// Packets of a call of a reader's thread, as in the daemon.
+const READER_PACKETS: usize = 256;
 const EXCHANGE_BYTES_MAX: usize = 4 << 20;
 const ROUNDS: usize = 5;
 const PAUSE: Duration = Duration::from_micros(200);
@@ -53,26 +58,37 @@ struct Figures {
 fn main() {
     let seconds: f64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1.0);
     let time = Duration::from_secs_f64(seconds);
+    let only = std::env::args().nth(2);
     for (input, what) in
         [(Input::Lines, "plain lines"), (Input::TlsGzip, "TLS+gzip lines"), (Input::Packets, "packets")]
     {
-        let mut runs: [Vec<Figures>; 2] = Default::default();
-        for _round in 0..ROUNDS {
-            for readers in [1, 2] {
-                runs[readers - 1].push(run(readers, input, time));
-            }
+        if only.as_ref().is_none_or(|only| only == what) {
+            compare(input, what, time);
         }
-        let [one, two] = runs.map(medians);
-        for (readers, figures) in [(1, one), (2, two)] {
-            let Figures { records_a_second, cpu_ns_a_record, shard_ns_a_record, cores } = figures;
-            println!(
-                "{what:>14}, {readers} readers: {cpu_ns_a_record:.1} ns CPU a record ({shard_ns_a_record:.1} of the shard), \
-                 {:.2} million records/s, {cores:.2} cores used",
-                records_a_second / 1e6
-            );
+    }
+}
+
+fn compare(input: Input, what: &str, time: Duration) {
+    let mut runs: [Vec<Figures>; 4] = Default::default();
+    for _round in 0..ROUNDS {
+        for number in [1, 2] {
+            runs[number - 1].push(run(number, input, time));
+            runs[number + 1].push(side_by_side(number, input, time));
         }
+    }
+    let rows @ [one, two, alone, both] = runs.map(medians);
+    let names = ["1 reader", "2 readers", "1 thread alone", "2 threads alone"];
+    for (name, figures) in names.into_iter().zip(rows) {
+        let Figures { records_a_second, cpu_ns_a_record, shard_ns_a_record, cores } = figures;
         println!(
-            "{what:>14}, 2 to 1: {:.2} of the CPU time, {:.2} of the throughput",
+            "{what:>14}, {name:<15}: {cpu_ns_a_record:6.1} ns CPU a record ({shard_ns_a_record:4.1} of the shard), \
+             {:5.2} million records/s, {cores:.2} cores used",
+            records_a_second / 1e6
+        );
+    }
+    for (name, two, one) in [("2 readers to 1", two, one), ("2 alone to 1", both, alone)] {
+        println!(
+            "{what:>14}, {name:<15}: {:.2} of the CPU time, {:.2} of the throughput",
             two.cpu_ns_a_record / one.cpu_ns_a_record,
             two.records_a_second / one.records_a_second
         );
@@ -98,9 +114,9 @@ fn run(readers: usize, input: Input, time: Duration) -> Figures {
     let accounts = Accounts::default().carried_to(&plan);
     let mut shard = Shard::new(&plan, &accounts, 7, NOW);
     let maker = shard.intakes(&plan, SOURCE, &accounts);
-    let mut feeds: Vec<Feed> = (0..readers).map(|at| Feed::new(at, input, &maker)).collect();
-    if let (Input::Packets, [feed]) = (input, &mut feeds[..]) {
-        return on_one_thread(feed, &mut shard, time);
+    let feeds: Vec<Feed> = (0..readers).map(|at| Feed::new(at, input, READER_PACKETS, &maker)).collect();
+    if matches!(input, Input::Packets) && readers == 1 {
+        return side_by_side(1, input, time);
     }
     let exchange = Exchange::new(EXCHANGE_BYTES_MAX, 1).with_packet_lanes(readers, EXCHANGE_BYTES_MAX);
     let (ends, running) = (AtomicBool::new(false), AtomicUsize::new(readers));
@@ -163,18 +179,36 @@ fn take(readers: usize, exchange: &Exchange, shard: &mut Shard, routed: &mut Rou
     records
 }
 
-fn on_one_thread(feed: &mut Feed, shard: &mut Shard, time: Duration) -> Figures {
-    let mut routed = Routed::default();
-    let (begun, cpu_before) = (Instant::now(), cpu_ns());
-    let mut records = 0;
-    while begun.elapsed() < time {
-        for _call in 0..64 {
-            let batch = feed.packets();
+/// Threads that read and aggregate by themselves.
+fn side_by_side(threads: usize, input: Input, time: Duration) -> Figures {
+    let alone = |at: usize| {
+        let plan = config::defaults(std::path::Path::new("."));
+        let accounts = Accounts::default().carried_to(&plan);
+        let mut shard = Shard::new(&plan, &accounts, 7, NOW);
+        let mut feed = Feed::new(at, input, CALL_PACKETS, &shard.intakes(&plan, SOURCE, &accounts));
+        let mut routed = Routed::default();
+        let (begun, cpu_before) = (Instant::now(), thread_cpu_ns());
+        let mut records = 0;
+        while begun.elapsed() < time {
+            let Some(batch) = feed.batch() else { break };
             records += batch.records();
             shard.push(batch, NOW, &mut routed);
         }
-    }
-    figures(records, begun.elapsed(), cpu_ns() - cpu_before, 0.0)
+        figures(records, begun.elapsed(), thread_cpu_ns() - cpu_before, 0.0)
+    };
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|at| scope.spawn(move || alone(at))).collect();
+        let all: Vec<Figures> = running.into_iter().map(|thread| thread.join().expect("it ends")).collect();
+        let sum = |of: fn(&Figures) -> f64| all.iter().map(of).sum::<f64>();
+        let records_a_second = sum(|one| one.records_a_second);
+        let cores = sum(|one| one.cores);
+        Figures {
+            records_a_second,
+            cpu_ns_a_record: cores * 1e9 / records_a_second,
+            shard_ns_a_record: 0.0,
+            cores,
+        }
+    })
 }
 
 /// What one reader has to read.
@@ -192,7 +226,7 @@ struct Feed {
 }
 
 impl Feed {
-    fn new(at: usize, input: Input, maker: &IntakeMaker) -> Feed {
+    fn new(at: usize, input: Input, call_packets: usize, maker: &IntakeMaker) -> Feed {
         let lines = lines(at);
         let (mut calls, mut encrypted) = (Vec::new(), None);
         match input {
@@ -204,7 +238,7 @@ impl Feed {
                     .filter(|line| !line.is_empty())
                     .map(<[u8]>::to_vec)
                     .collect();
-                calls = packets.chunks_exact(CALL_PACKETS).map(<[Vec<u8>]>::to_vec).collect();
+                calls = packets.chunks_exact(call_packets).map(<[Vec<u8>]>::to_vec).collect();
             }
         }
         let (intake, scratch, dense) = (maker.make(), Scratch::default(), Default::default());
@@ -223,6 +257,19 @@ impl Feed {
         self.intake.datagrams(bytes, packets, NOW, &mut self.scratch)
     }
 
+    /// One read.
+    fn batch(&mut self) -> Option<Batches<'_>> {
+        if !self.calls.is_empty() {
+            return Some(self.packets());
+        }
+        let Feed { intake, scratch, lines, encrypted, .. } = self;
+        let bytes = match encrypted {
+            Some(encrypted) => encrypted.read()?,
+            None => &lines[..],
+        };
+        Some(intake.stream(bytes, NOW, scratch))
+    }
+
     /// One read, handed on. False when there is nothing more.
     fn read(&mut self, at: usize, exchange: &Exchange) -> bool {
         let is_packets = !self.calls.is_empty();
@@ -232,18 +279,10 @@ impl Feed {
             std::thread::sleep(PAUSE);
             return true;
         }
+        let Some(batch) = self.batch().map(Batches::into_owned) else { return false };
         let sent = if is_packets {
-            exchange.send_packets(at, self.packets().into_owned())
+            exchange.send_packets(at, batch)
         } else {
-            let Feed { intake, scratch, lines, encrypted, .. } = self;
-            let bytes = match encrypted {
-                Some(encrypted) => match encrypted.read() {
-                    Some(bytes) => bytes,
-                    None => return false,
-                },
-                None => &lines[..],
-            };
-            let batch = intake.stream(bytes, NOW, scratch).into_owned();
             exchange.send_into_found_room(PeerKey::V4(at as u32), batch)
         };
         if let Err(closed) = sent {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Upper limits of the classes, in packets. No call returns more than the last one.
-pub const BATCH_BOUNDS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+pub const BATCH_BOUNDS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 /// Counts of calls by the number of their packets. Written by one thread, read by any.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl BatchSizes {
 
 #[test]
 fn each_call_is_counted_in_the_first_class_that_fits() {
-    for packets in 0..=64 {
+    for packets in 0..=256 {
         let sizes = BatchSizes::default();
         sizes.count(packets);
         let want = BATCH_BOUNDS.map(|bound| u64::from(packets > 0 && packets <= bound));
@@ -58,7 +58,7 @@ fn each_call_is_counted_in_the_first_class_that_fits() {
         );
     }
     let sizes = BatchSizes::default();
-    (1..=64).for_each(|packets| sizes.count(packets));
-    let want = BatchCounts { calls_up_to: BATCH_BOUNDS.map(|bound| bound as u64), packets: 64 * 65 / 2 };
+    (1..=256).for_each(|packets| sizes.count(packets));
+    let want = BatchCounts { calls_up_to: BATCH_BOUNDS.map(|bound| bound as u64), packets: 256 * 257 / 2 };
     assert_eq!(sizes.counts(), want);
 }

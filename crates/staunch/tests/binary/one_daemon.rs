@@ -83,19 +83,19 @@ fn statsd_and_graphite_share_a_ring_and_lose_nothing_when_a_carbon_is_down_and_t
         (received >= 2 * COUNTERS as u64 && received == routed).then_some(received)
     });
     assert_eq!(edge(&daemon, "lines"), (LINES as u64, LINES as u64));
+    // A point is routed before its block is in the queue.
+    let copies = |carbon: &FakeGraphite| {
+        let name = format!("carbon/{}", carbon.to().trim_start_matches("tcp://"));
+        Daemon::number(&daemon.output(&name), "copies")
+    };
+    wait_for("a copy of each point", || {
+        (carbons.iter().map(copies).sum::<u64>() >= stats + LINES as u64).then_some(())
+    });
     wait_for("what belongs to the dead carbon", || (queued(&daemon, &carbons[0]) > 100).then_some(()));
     for carbon in &carbons[1..] {
         wait_for("what belongs to others", || (queued(&daemon, carbon) == 0).then_some(()));
     }
     daemon.assert_sums_hold();
-    let copies: u64 = carbons
-        .iter()
-        .map(|carbon| {
-            let name = format!("carbon/{}", carbon.to().trim_start_matches("tcp://"));
-            Daemon::number(&daemon.output(&name), "copies")
-        })
-        .sum();
-    assert!(copies >= stats + LINES as u64, "each point has one copy: {copies}");
     daemon.signal("KILL");
     assert!(!daemon.wait_exit().success());
     daemon.start_again();

@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use super::handle::ShardHandle;
 use super::share::{self, Read, Round};
 use super::socket::{DatagramSocket, ReadMemory, Sink};
-use super::{BATCH_PACKETS, CHORES_EVERY_NS, Complaints, LAST_READ_MAX_NS};
+use super::{CHORES_EVERY_NS, Complaints, LAST_READ_MAX_NS, READER_PACKETS};
 use crate::daemon::shared::{Beat, Heartbeat};
 use sys::clock::Clock;
 use sys::{Gather, PacketReader, Rest, Waker, Watch};
@@ -152,7 +152,7 @@ impl PacketThread {
             exchange: Arc::clone(exchange),
             shard: shard.clone(),
             handle: handle.clone(),
-            reader: PacketReader::new(BATCH_PACKETS)?,
+            reader: PacketReader::new(READER_PACKETS)?,
             gather: Gather::default(),
             memory: ReadMemory::default(),
             chores_due_ns: 0,

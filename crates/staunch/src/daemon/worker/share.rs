@@ -5,7 +5,7 @@
 //! Invariant: a turn asks every socket that owes nothing, and handles no more than [`TURN_COST`] and what the last round
 //! brings, so that none waits long while another is flooded.
 
-use super::BATCH_PACKETS;
+use super::READER_PACKETS;
 
 /// What a packet costs beside its bytes: the work that even an empty one makes.
 const PACKET_COST: usize = 64;
@@ -38,7 +38,7 @@ impl Default for Share {
 }
 
 impl Share {
-    /// Packets that the next call should take at most.
+    /// Packets that the next call should take at most; the shard's thread has fewer slots than this may be.
     pub(super) fn slots(&self) -> usize {
         self.slots
     }
@@ -58,7 +58,7 @@ impl Share {
         self.waiting = read.more;
         if let Some(one) = cost.checked_div(read.packets) {
             let grown = if read.more { self.slots } else { read.packets.max(SLOTS_FIRST / 2) };
-            self.slots = (ROUND_COST / one).clamp(1, BATCH_PACKETS.min(2 * grown));
+            self.slots = (ROUND_COST / one).clamp(1, READER_PACKETS.min(2 * grown));
         }
         cost
     }
@@ -196,7 +196,7 @@ mod tests {
         // Calls of tiny packets are long ones; then each is the longest.
         let mut sockets = [Waits::of(std::iter::repeat_n(0, 10_000)), Waits::default()];
         turn_of(&mut sockets[..1]);
-        assert_eq!(sockets[0].share.slots(), BATCH_PACKETS);
+        assert_eq!(sockets[0].share.slots(), READER_PACKETS);
         sockets[0].packets = std::iter::repeat_n(65_507, 200).collect();
         sockets[1].packets = std::iter::repeat_n(15, 100_000).collect();
         turn_of(&mut sockets);
@@ -212,21 +212,21 @@ mod tests {
     #[test]
     fn calls_take_as_many_packets_as_fit_into_a_round() {
         for (bytes, slots) in
-            [(0, 64), (15, 64), (1_432, 64), (1_984, 64), (2_000, 63), (8_128, 16), (65_507, 1)]
+            [(0, 256), (15, 256), (448, 256), (450, 255), (1_432, 87), (2_000, 63), (8_128, 16), (65_507, 1)]
         {
-            let mut share = Share { slots: BATCH_PACKETS, ..Share::default() };
+            let mut share = Share { slots: READER_PACKETS, ..Share::default() };
             share.charge(Read { packets: 3, bytes: 3 * bytes, more: true });
             assert_eq!(share.slots(), slots, "{bytes}");
             share.charge(Read::default());
             assert_eq!(share.slots(), slots, "nothing says nothing");
         }
-        let mut share = Share { slots: BATCH_PACKETS, ..Share::default() };
-        for (packets, slots) in [(63, 64), (30, 60), (1, 4), (4, 8)] {
+        let mut share = Share { slots: READER_PACKETS, ..Share::default() };
+        for (packets, slots) in [(255, 256), (100, 200), (30, 60), (1, 4), (4, 8)] {
             share.charge(Read { packets, bytes: packets, more: false });
             assert_eq!(share.slots(), slots, "after {packets}");
         }
         let mut share = Share { slots: 1, ..Share::default() };
-        for slots in [2, 4, 8, 16, 32, 64, 64] {
+        for slots in [2, 4, 8, 16, 32, 64, 128, 256, 256] {
             share.charge(Read { packets: 1, bytes: 1, more: true });
             assert_eq!(share.slots(), slots);
         }
@@ -245,7 +245,7 @@ mod tests {
                 let (turn, cost) = turn_of(&mut sockets);
                 got += turn.packets;
                 // One call of each socket may be of longer packets than the calls before it.
-                prop_assert!(cost < TURN_COST + sockets.len() * (ROUND_COST + BATCH_PACKETS * 65_571));
+                prop_assert!(cost < TURN_COST + sockets.len() * (ROUND_COST + READER_PACKETS * 65_571));
                 prop_assert!(sockets.iter().all(|socket| socket.share.left <= ROUND_COST as isize));
                 if !turn.more {
                     break;

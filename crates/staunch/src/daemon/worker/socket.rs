@@ -18,7 +18,7 @@ use crate::kernel::SocketGauge;
 use sys::clock::Clock;
 use sys::{self, AsFd, BorrowedFd, OwnedFd, PacketReader, Wait};
 
-/// Bytes of packets, about, that are read and handed on at once. A call may give 4 MiB of packets, and a byte of a packet
+/// Bytes of packets, about, that are read and handed on at once. A call may give 16 MiB of packets, and a byte of a packet
 /// may become 32 of samples.
 const AT_ONCE_BYTES_MAX: usize = 256 * 1024;
 
