@@ -23,7 +23,7 @@ pub fn into_background() -> io::Result<Background> {
     }
     let (mut from_child, parent) = UnixStream::pair()?;
     // SAFETY: this is the only thread, as counted above, so no lock is held by one that the new process does not have.
-    let process = super::checked(unsafe { libc::fork() })?;
+    let process = super::handle::checked(unsafe { libc::fork() })?;
     if process != 0 {
         drop(parent);
         let mut code = [2];
@@ -32,7 +32,7 @@ pub fn into_background() -> io::Result<Background> {
         std::process::exit(i32::from(code[0]));
     }
     // SAFETY: a call without arguments.
-    super::checked(unsafe { libc::setsid() })?;
+    super::handle::checked(unsafe { libc::setsid() })?;
     Ok(Background { parent })
 }
 
@@ -58,7 +58,7 @@ fn detach() -> io::Result<()> {
     let nowhere = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     for stream in 0..3 {
         // SAFETY: `nowhere` is open; the other number is one of the three standard streams.
-        super::checked(unsafe { libc::dup2(nowhere.as_raw_fd(), stream) })?;
+        super::handle::checked(unsafe { libc::dup2(nowhere.as_raw_fd(), stream) })?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ pub fn free_space_at(path: &Path) -> io::Result<u64> {
     // SAFETY: plain integers, for which zeros are a value.
     let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: the path ends in NUL, and both outlive the call.
-    super::checked(unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) })?;
+    super::handle::checked(unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) })?;
     Ok(free_bytes(&stat))
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn free_space_of(file: &File) -> io::Result<Option<u64>> {
     // SAFETY: plain integers, for which zeros are a value.
     let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: the descriptor is borrowed for the call, and `stat` outlives it.
-    super::checked(unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut stat) })?;
+    super::handle::checked(unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut stat) })?;
     Ok((stat.f_blocks > 0).then(|| free_bytes(&stat)))
 }
 
@@ -56,7 +56,7 @@ pub fn may_change(path: &Path) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let all = libc::R_OK | libc::W_OK | libc::X_OK;
     // SAFETY: the path ends in NUL and outlives the call.
-    super::checked(unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), all, libc::AT_EACCESS) })?;
+    super::handle::checked(unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), all, libc::AT_EACCESS) })?;
     Ok(())
 }
 

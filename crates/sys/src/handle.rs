@@ -1,4 +1,4 @@
-//! Sockets and error numbers under their unix names, on all systems.
+//! Sockets and error numbers under their unix names, on all systems, and the error of a system call.
 //!
 //! On Windows these names are defined here with Windows' types and numbers, so that calling code is the same on both.
 
@@ -37,6 +37,12 @@ pub fn is_scarce(error: &std::io::Error) -> bool {
     #[cfg(not(unix))]
     let codes = [4, 8, 32];
     error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
+/// Converts the -1 of a system call to the error in `errno`.
+#[cfg(unix)]
+pub(super) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// Error numbers of [`std::io::Error::raw_os_error`].

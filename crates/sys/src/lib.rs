@@ -151,9 +151,3 @@ enum Senders<'a> {
     #[cfg(any(test, not(target_os = "linux")))]
     Addresses(&'a [Option<SocketAddr>]),
 }
-
-/// Converts the -1 of a system call to the error in `errno`.
-#[cfg(unix)]
-fn checked(result: libc::c_int) -> std::io::Result<libc::c_int> {
-    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
-}

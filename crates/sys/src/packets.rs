@@ -138,7 +138,7 @@ impl PacketReader {
         };
         // SAFETY: the headers and what they point to, vectors and names, are owned by `self`, borrowed mutably for
         // the whole call, and at least as many as the count passed. No timeout is passed.
-        let got = super::checked(unsafe {
+        let got = super::handle::checked(unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
                 self.headers.as_mut_ptr(),
@@ -277,7 +277,7 @@ impl PacketWriter {
             let messages = self.prepare(bytes, packets);
             // SAFETY: `prepare` has set the first `messages` headers to vectors of bytes that are borrowed for the
             // whole call, and to control data of ours; sendmmsg only reads them, so the lost `const` does no harm.
-            let sent = super::checked(unsafe {
+            let sent = super::handle::checked(unsafe {
                 libc::sendmmsg(
                     socket.as_raw_fd(),
                     self.headers.as_mut_ptr(),

@@ -37,7 +37,7 @@ pub fn peer(socket: &UnixStream) -> io::Result<Peer> {
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut len = size_of_val(&found) as libc::socklen_t;
     // SAFETY: the structure is borrowed mutably for the call, which writes no more than `len`.
-    super::checked(unsafe {
+    super::handle::checked(unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
             libc::SOL_SOCKET,

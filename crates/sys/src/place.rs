@@ -65,7 +65,7 @@ pub fn reserve(file: &File, offset: u64, bytes: u64) -> io::Result<Reserved> {
     let (at, len) = (place(offset)?, place(bytes)?);
     // SAFETY: plain integers; the descriptor is borrowed for the call.
     let done = unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, at, len) };
-    match super::checked(done) {
+    match super::handle::checked(done) {
         Ok(_) => Ok(Reserved::Allocated),
         Err(error) => match error.raw_os_error() {
             Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => check_free_space(file, bytes),

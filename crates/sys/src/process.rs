@@ -25,7 +25,7 @@ pub fn pin_to_core(core: usize) -> io::Result<()> {
         set
     };
     // SAFETY: 0 is the calling thread; the set is borrowed for the call, and its size is passed.
-    super::checked(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) })?;
+    super::handle::checked(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) })?;
     Ok(())
 }
 
@@ -58,7 +58,9 @@ pub fn on_core(command: &mut std::process::Command, core: usize) -> &mut std::pr
     let in_child = move || {
         pin_to_core(core)?;
         // SAFETY: plain integers, as this option of prctl wants them.
-        super::checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) })?;
+        super::handle::checked(unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)
+        })?;
         Ok(())
     };
     // SAFETY: between fork and exec the closure makes two system calls; it takes no lock and no memory.
@@ -73,10 +75,10 @@ pub fn on_core(command: &mut std::process::Command, core: usize) -> &mut std::pr
 pub fn raise_open_file_limit() -> io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the limit is a valid place to write to.
-    super::checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
+    super::handle::checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
     limit.rlim_cur = limit.rlim_max;
     // SAFETY: the limit is borrowed for the call.
-    super::checked(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) })?;
+    super::handle::checked(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) })?;
     Ok(limit.rlim_cur)
 }
 
@@ -143,7 +145,7 @@ pub fn is_suspended(pid: u32) -> io::Result<bool> {
 pub(super) fn signal(pid: u32, signal: libc::c_int) -> io::Result<()> {
     let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
     // SAFETY: plain integers; a number above 1 names one process, never a group.
-    super::checked(unsafe { libc::kill(pid, signal) })?;
+    super::handle::checked(unsafe { libc::kill(pid, signal) })?;
     Ok(())
 }
 
@@ -253,7 +255,7 @@ pub struct Memory {
 pub fn open_file_limit() -> io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the limit is a valid place to write to.
-    super::checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
+    super::handle::checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
     Ok(limit.rlim_cur)
 }
 

@@ -112,7 +112,7 @@ pub fn refuse_more(socket: BorrowedFd<'_>) -> io::Result<()> {
 pub fn unacked(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the request (SIOCOUTQ, the same number as TIOCOUTQ) writes one c_int to the place given.
-    super::checked(unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) })?;
+    super::handle::checked(unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) })?;
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
@@ -160,14 +160,14 @@ pub fn unread(_socket: BorrowedFd<'_>) -> io::Result<Option<u64>> {
 fn has_hung_up(socket: BorrowedFd<'_>) -> io::Result<bool> {
     let mut poll = libc::pollfd { fd: socket.as_raw_fd(), events: 0, revents: 0 };
     // SAFETY: one entry, borrowed mutably for the call, and the count is 1. It does not block.
-    super::checked(unsafe { libc::poll(&mut poll, 1, 0) })?;
+    super::handle::checked(unsafe { libc::poll(&mut poll, 1, 0) })?;
     Ok(poll.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0)
 }
 
 #[cfg(target_os = "linux")]
 fn set_option(socket: BorrowedFd<'_>, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
     // SAFETY: the value is a c_int, borrowed for the call, and its size is passed.
-    super::checked(unsafe {
+    super::handle::checked(unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
             libc::SOL_SOCKET,
@@ -210,7 +210,7 @@ fn option(
 ) -> io::Result<usize> {
     let mut len = size_of_val(into) as libc::socklen_t;
     // SAFETY: the buffer is borrowed mutably for the call, which writes no more than `len`.
-    super::checked(unsafe {
+    super::handle::checked(unsafe {
         libc::getsockopt(socket.as_raw_fd(), level, name, into.as_mut_ptr().cast(), &mut len)
     })?;
     Ok(len as usize / size_of::<u32>())

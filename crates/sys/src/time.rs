@@ -30,7 +30,7 @@ pub fn utc_offset_s(time_s: u64) -> i64 {
 pub(super) fn read(clock: libc::clockid_t) -> io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid place to write to; the clock's number is checked by the call.
-    super::checked(unsafe { libc::clock_gettime(clock, &mut time) })?;
+    super::handle::checked(unsafe { libc::clock_gettime(clock, &mut time) })?;
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Ok(seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0)))
 }

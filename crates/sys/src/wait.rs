@@ -37,8 +37,9 @@ pub fn wait_readable(watches: &mut [Watch<'_>], timeout_ns: Option<u64>) -> io::
         Some(ns) => libc::c_int::try_from(ns.div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX),
     };
     // SAFETY: the array is borrowed mutably for the call and has as many entries as are passed.
-    let ready =
-        super::checked(unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, timeout_ms) });
+    let ready = super::handle::checked(unsafe {
+        libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, timeout_ms)
+    });
     let ready = match ready {
         Ok(ready) => ready as usize,
         Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
@@ -130,7 +131,8 @@ impl Waker {
     pub fn new() -> io::Result<Waker> {
         use std::os::fd::FromRawFd;
         // SAFETY: no pointer is passed.
-        let event = super::checked(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })?;
+        let event =
+            super::handle::checked(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })?;
         // SAFETY: a new descriptor that nobody else owns.
         Ok(Waker { event: unsafe { std::os::fd::OwnedFd::from_raw_fd(event) } })
     }

@@ -4,7 +4,8 @@ use config::plan::PemFile;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::Wrong;
+/// A mistake in a file, or in several files together, and advice.
+pub(super) type Wrong = (Option<PemFile>, String, &'static str);
 
 /// Longest file: the system's authorities together have a quarter of a megabyte.
 const FILE_BYTES_MAX: u64 = 4 << 20;

@@ -29,6 +29,7 @@ use sys::clock::Clock;
 use self::token::Token;
 
 pub use self::dates::{Expiry, Whose};
+use self::files::Wrong;
 use self::trust::{OfClients, OfEndpoint, Trust};
 
 /// The TLS settings for connections to an endpoint.
@@ -82,9 +83,6 @@ impl std::fmt::Display for Mistake {
         }
     }
 }
-
-/// A mistake in a file, or in several files together, and advice.
-type Wrong = (Option<PemFile>, String, &'static str);
 
 /// Mistakes and warnings about the files that a plan names, with the index of the config file that names them. A file
 /// that several sources or outputs use is reported once.
