@@ -6,7 +6,7 @@
 //!
 //! Here: appends, and wake-ups. In separate files: `connections` (what each sender takes), `on_disk` (the thread that
 //! syncs), `health` and `look` (its state for the API), `failover` (other outputs replace it), `ending`, and `parking`
-//! (a hot restart).
+//! (a hot restart). `state` has the fields of these.
 //! Invariant: no lock of an outlet is held during a sync of a disk.
 
 mod blocked;
@@ -18,6 +18,7 @@ mod look;
 mod on_disk;
 mod parking;
 mod queues;
+mod state;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -32,20 +33,13 @@ use deliver::shared_queue::SharedQueue;
 use model::{Now, OutputAccount, OutputSum};
 use tokio::sync::Notify;
 
-use self::connections::SenderSlot;
-use self::ending::Ending;
-use self::failover::FailoverWatch;
-use self::health::Health;
+use self::state::{Ending, FailoverWatch, Found, Health, MS_NS, SenderSlot};
 use crate::outputs::errors::ErrorCounts;
-pub use blocked::BlockedSource;
-pub use health::{CheckState, ShownState};
-pub use look::{DiskLook, Look};
+pub use look::Look;
 pub use on_disk::OnDisk;
 pub use queues::Outlets;
+pub use state::{BlockedSource, CheckState, DiskLook, NotifyLive};
 use sys::disk::Folder;
-
-/// Nanoseconds of a millisecond.
-const MS_NS: u64 = model::SECOND_NS / 1000;
 
 /// Between the shard, which appends, and the output's task or thread, which sends.
 #[derive(Debug)]
@@ -72,7 +66,7 @@ pub struct Outlet {
     /// The state of its endpoint.
     health: Health,
     /// The results of the last looks at the queue.
-    found: Mutex<look::Found>,
+    found: Mutex<Found>,
     /// Its file has to be opened again: it may have been moved away.
     reopens: AtomicBool,
     /// When it is to end.

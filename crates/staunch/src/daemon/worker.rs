@@ -328,7 +328,7 @@ impl Worker {
     fn watch(&self) {
         for (at, outlet) in self.outlets.iter().enumerate() {
             let output = OutputId(at as u16);
-            outlet.watch(self.turn.shard.failover_delay(output), output, &self.handle);
+            outlet.watch(self.turn.shard.failover_delay(output), self.handle.notify_live(output));
         }
     }
 

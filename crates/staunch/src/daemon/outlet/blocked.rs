@@ -9,9 +9,7 @@ use model::{Dropped, Now, SourceId};
 use sys::disk::Folder;
 
 use super::Outlet;
-
-/// A source that waits, and since when, monotonic nanoseconds.
-pub type BlockedSource = (SourceId, u64);
+use super::state::BlockedSource;
 
 impl Outlet {
     /// Room for a batch of `bytes` and `records` of a source that can wait. An empty queue accepts any, if the disk has

@@ -4,7 +4,7 @@
 //! With one connection there is only the queue; with several, `deliver::shared_queue` keeps the order of each series.
 //! Invariant: lanes are locked after the queue, never before it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use deliver::EndpointState;
@@ -12,25 +12,10 @@ use deliver::queue::{OutputQueue, Queue};
 use deliver::shared_queue::SharedQueue;
 use deliver::stream::{Action, StreamSender};
 use model::{Dropped, Now};
-use tokio::sync::Notify;
 
 use super::Outlet;
+use super::state::SenderSlot;
 use sys::disk::Folder;
-
-/// The published state of one sender of an output.
-#[derive(Debug, Default)]
-pub(super) struct SenderSlot {
-    /// Wakes its task.
-    pub(super) more: Notify,
-    /// Copies that it holds outside the queue.
-    pub(super) copies: AtomicU64,
-    pub(super) bytes: AtomicU64,
-    state: Mutex<Option<EndpointState>>,
-    /// Its task has ended.
-    pub(super) ended: AtomicBool,
-    /// When its task ends, the stop was cancelled: it starts again.
-    pub(super) goes_on: AtomicBool,
-}
 
 impl SenderSlot {
     pub(super) fn state(&self) -> Option<EndpointState> {

@@ -1,14 +1,11 @@
 //! How an outlet ends: by a stop, by a reload that removes its output, or for its successor.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use deliver::Status;
 use model::{Now, SECOND_NS};
-use tokio::sync::Notify;
 
 use super::Outlet;
-use super::parking::Orders;
 use client::stdio;
 use sys::clock::Clock;
 
@@ -17,37 +14,6 @@ const DRAIN_PERCENT: u64 = 80;
 
 /// Longest time that lines in flight may take to arrive before another endpoint gets the queue.
 const LEAVE_NS_MAX: u64 = SECOND_NS;
-
-/// The orders of an output to end.
-#[derive(Debug)]
-pub(super) struct Ending {
-    /// No new blocks come: drain, then end.
-    pub(super) stopping: AtomicBool,
-    /// Monotonic nanosecond at which draining ends.
-    pub(super) deadline_ns: AtomicU64,
-    /// Monotonic nanosecond until which an output that leaves for its successor waits for data in flight; 0 if it does
-    /// not leave.
-    pub(super) leaves_by_ns: AtomicU64,
-    /// Notified when one of its tasks has ended.
-    at_end: Notify,
-    /// Its orders when it was parked; none while it is not parked.
-    pub(super) parked: Mutex<Option<Orders>>,
-    /// Notified when it is no longer parked.
-    pub(super) unparked: Notify,
-}
-
-impl Default for Ending {
-    fn default() -> Ending {
-        Ending {
-            stopping: AtomicBool::new(false),
-            deadline_ns: AtomicU64::new(u64::MAX),
-            leaves_by_ns: AtomicU64::new(0),
-            at_end: Notify::new(),
-            parked: Mutex::new(None),
-            unparked: Notify::new(),
-        }
-    }
-}
 
 impl Outlet {
     /// Orders the output to drain until `deadline_ns` and end.

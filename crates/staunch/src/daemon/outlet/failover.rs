@@ -1,64 +1,42 @@
 //! Failover of an outlet: notifies the shard when its endpoint fails, and lets a moving shard take blocks from its
 //! queue.
 //!
-//! Path: a sender's attempt -> `publish`, or an appended block -> **here** -> a call into the shard ->
-//! `Turn::set_live`. Not here: when an endpoint has failed (`deliver::standing`), its failover members
+//! Path: a sender's attempt -> `publish`, or an appended block -> **here** -> `NotifyLive`, a call into the shard
+//! -> `Turn::set_live`. Not here: when an endpoint has failed (`deliver::standing`), its failover members
 //! (`process::relay`), the moves (`pipeline::Moves`).
 //! Invariant: the shard is notified of every change, in order; each attempt reports again the records that wait for a
 //! failed endpoint.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
 
 use deliver::failover::{Failover, FailoverDelay};
 use deliver::queue::{Block, Entry, Queue};
-use model::{Now, OutputId};
+use model::Now;
 
 use super::Outlet;
-use crate::daemon::worker::ShardHandle;
+use super::state::{NotifyLive, Watcher};
 use sys::clock::Clock;
-
-/// The shard that is notified.
-#[derive(Debug)]
-struct Watcher {
-    failover: Failover,
-    output: OutputId,
-    shard: ShardHandle,
-}
 
 impl Watcher {
     fn tell(&self) {
-        let (output, live, given_up) = (self.output, self.failover.is_live(), self.failover.has_failed());
-        // The reply is not needed.
-        drop(self.shard.call(move |worker| worker.turn.set_live(output, live, given_up)));
+        (self.notify)(self.failover.is_live(), self.failover.has_failed());
     }
-}
-
-/// Whether the endpoint can fail over, and the state that the shard knows.
-#[derive(Debug, Default)]
-pub(super) struct FailoverWatch {
-    /// None if no other output can replace it.
-    watched: Mutex<Option<Watcher>>,
-    is_watched: AtomicBool,
-    /// Other outputs get new records, because there is no room.
-    has_no_room: AtomicBool,
-    /// Copies that are moving to other outputs.
-    pub(super) moving_copies: AtomicU64,
 }
 
 impl Outlet {
     /// From now on the shard is notified when the endpoint has failed for `patience`; with `None` it is not.
-    pub fn watch(&self, patience: Option<FailoverDelay>, output: OutputId, shard: &ShardHandle) {
+    pub fn watch(&self, patience: Option<FailoverDelay>, notify: NotifyLive) {
         let mut watched = self.failover.watched.lock().unwrap_or_else(PoisonError::into_inner);
         match (&mut *watched, patience) {
             (Some(known), Some(patience)) => known.failover.set_delay(patience),
             (known, Some(patience)) => {
-                *known = Some(Watcher { failover: Failover::new(patience), output, shard: shard.clone() });
+                *known = Some(Watcher { failover: Failover::new(patience), notify });
             }
             (known, None) => {
                 let before = known.take();
                 if let Some(before) = before.filter(|before| !before.failover.is_live()) {
-                    drop(before.shard.call(move |worker| worker.turn.set_live(before.output, true, false)));
+                    (before.notify)(true, false);
                 }
             }
         }
@@ -151,9 +129,10 @@ mod tests {
 
     use deliver::plan::QueueLimits;
     use deliver::{EndpointState, Failure, Status};
-    use model::CopyOutcome;
+    use model::{CopyOutcome, OutputId};
 
     use super::*;
+    use crate::daemon::worker::ShardHandle;
 
     fn state(status: Status, attempts: u32) -> EndpointState {
         let last_failure = Some((Failure::ConnectFailed, Now::default()));
@@ -169,7 +148,7 @@ mod tests {
         outlet.publish(0, 0, 0, state(Status::Down, 9));
         assert_eq!(shard.waiting(), 0, "it has no failover");
         outlet.publish(0, 0, 0, state(Status::Up, 0));
-        outlet.watch(Some(FailoverDelay::Grace), OutputId(0), &shard);
+        outlet.watch(Some(FailoverDelay::Grace), shard.notify_live(OutputId(0)));
         assert!(outlet.is_watched() && shard.waiting() == 0);
         for number in 1..=16 {
             let _place = outlet.append(one(), Now::default());
@@ -194,7 +173,7 @@ mod tests {
         assert!(outlet.queue().copies() == 0 && outlet.sum().holds(), "{:?}", outlet.sum());
         outlet.take_back(entry);
         assert!(outlet.queue().copies() == 1 && outlet.sum().holds(), "{:?}", outlet.sum());
-        outlet.watch(None, OutputId(0), &shard);
+        outlet.watch(None, shard.notify_live(OutputId(0)));
         assert!(!outlet.is_watched() && shard.waiting() == 5, "it is where it belongs");
     }
 }

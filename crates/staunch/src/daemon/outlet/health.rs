@@ -1,62 +1,18 @@
 //! The state of an output: the results of its check and of sending, and whether its queue is nearly full.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
 
 use deliver::queue::Queue;
 use deliver::{EndpointState, Status};
 use model::Now;
 
-use super::{MS_NS, Outlet, SenderSlot};
+use super::Outlet;
+use super::state::{CheckState, Checked, MS_NS, SenderSlot, ShownState};
 use crate::outputs::failures;
 
 /// Percentage of a queue above which its output is `degraded` (spec statsd §14 R8).
 const DEGRADED_PERCENT: u64 = 80;
-
-/// The result of an output's checks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CheckState {
-    /// Whether enough results show that the endpoint is up.
-    pub up: bool,
-    /// How the last check failed, in a word; none when it succeeded.
-    pub failure: Option<&'static str>,
-}
-
-/// The same, with times.
-#[derive(Clone, Copy, Debug)]
-struct Checked {
-    found: CheckState,
-    /// Monotonic nanoseconds since which it is up or down.
-    since_ns: u64,
-    /// When a check last failed.
-    failed: Option<Now>,
-}
-
-/// The state of an output, as the API shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShownState {
-    /// The state.
-    pub word: &'static str,
-    /// The last failure in a word; empty for none.
-    pub last_error: &'static str,
-    /// Unix milliseconds of that failure; 0 for none.
-    pub last_error_time_ms: u64,
-    /// Time in that state, in nanoseconds; 0 before the first attempt.
-    pub for_ns: u64,
-}
-
-/// The state of an endpoint besides that of the senders.
-#[derive(Debug, Default)]
-pub(super) struct Health {
-    /// The result of its check, and since when; none without a check.
-    checked: Mutex<Option<Checked>>,
-    /// A task checks it.
-    has_checks: AtomicBool,
-    /// The word of a failure, and the system's message for it.
-    error_words: Mutex<Option<(&'static str, String)>>,
-    /// Monotonic nanosecond at which the queue became nearly full; 0 while it is not.
-    pub(super) degraded_since_ns: AtomicU64,
-}
 
 impl Outlet {
     /// True for the one caller that may start checking the endpoint; false while it is being checked.

@@ -9,16 +9,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use deliver::disk_queue::{DiskQueue, DiskQueueCounts, Missing, Promise};
+use deliver::disk_queue::{DiskQueue, Position, Promise};
 use deliver::queue::{OutputQueue, Queue};
-use model::{DiskError, Now, OutputSum};
+use model::{Now, OutputSum};
 
-use super::{Outlet, Position};
+use super::Outlet;
+use super::state::{DiskLook, MS_NS};
 use sys::clock::Clock;
 use sys::disk::Folder;
 
 /// Longest wait for a locked queue: far longer than an append to a working disk.
-const LOOK_NS_MAX: u64 = 20 * super::MS_NS;
+const LOOK_NS_MAX: u64 = 20 * MS_NS;
 
 /// Pause between two tries.
 const TRY_EVERY: Duration = Duration::from_micros(200);
@@ -39,23 +40,6 @@ pub struct Look {
     pub disk: Option<DiskLook>,
 }
 
-/// Figures of a queue on disk.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DiskLook {
-    /// Files with records.
-    pub segments: u64,
-    /// Blocks that were accepted and are not synced yet.
-    pub blocks_unsynced: u64,
-    /// Errors so far.
-    pub counts: DiskQueueCounts,
-    /// Files that are not where the next process would look for them.
-    pub missing: Option<Missing>,
-    /// Why the disk accepts nothing now.
-    pub write_error: Option<DiskError>,
-    /// Why nothing can be read although records wait.
-    pub read_error: Option<DiskError>,
-}
-
 impl DiskLook {
     fn of(queue: &DiskQueue<Folder>) -> DiskLook {
         DiskLook {
@@ -67,16 +51,6 @@ impl DiskLook {
             read_error: queue.read_error(),
         }
     }
-}
-
-/// The results of the last looks.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Found {
-    /// The last one found the queue locked: the next one does not wait again.
-    busy: bool,
-    /// Monotonic nanosecond at which the oldest block was made.
-    oldest_ns: Option<u64>,
-    disk: DiskLook,
 }
 
 impl Outlet {

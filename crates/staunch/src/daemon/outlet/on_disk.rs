@@ -11,7 +11,8 @@ use deliver::disk_queue::{DiskQueue, SyncDone};
 use deliver::queue::{MemoryQueue, OutputQueue, Queue};
 use model::DiskError;
 
-use super::{MS_NS, Outlet};
+use super::Outlet;
+use super::state::MS_NS;
 use sys::clock::Clock;
 use sys::disk::Folder;
 

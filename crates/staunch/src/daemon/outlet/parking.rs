@@ -8,14 +8,8 @@ use deliver::disk_queue::{DiskQueue, Unsettled};
 use deliver::queue::{Admission, QueuedBlock};
 
 use super::Outlet;
+use super::state::Orders;
 use sys::clock::Clock;
-
-/// Whether an output has to end, and when at the latest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Orders {
-    stopping: bool,
-    deadline_ns: u64,
-}
 
 impl Outlet {
     /// Orders the output to drain until `deadline_ns` and then to wait: undelivered records stay in the queue, until

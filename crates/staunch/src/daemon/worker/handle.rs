@@ -18,8 +18,9 @@ use tokio::sync::{Notify, oneshot};
 
 use super::Worker;
 use crate::admission::{Admission, ConnectionSlot, Full, Limits};
+use crate::daemon::outlet::NotifyLive;
 use crate::sources::turns::{Place, Places};
-use model::PeerKey;
+use model::{OutputId, PeerKey};
 use sys::Waker;
 
 /// Most questions of the API that are open at once; further ones are refused.
@@ -180,6 +181,14 @@ impl ShardHandle {
     pub async fn ask_in_line(&self, peer: PeerKey) -> Asking {
         let place = self.commands.take(peer).await;
         Asking { shard: self.clone(), _of: Bound::Management { _place: place } }
+    }
+
+    /// Calls the worker when the endpoint of `output` fails or returns. The reply is not needed.
+    pub(in crate::daemon) fn notify_live(&self, output: OutputId) -> NotifyLive {
+        let shard = self.clone();
+        Box::new(move |live, given_up| {
+            drop(shard.call(move |worker| worker.turn.set_live(output, live, given_up)));
+        })
     }
 
     fn put<R: Send + 'static>(
