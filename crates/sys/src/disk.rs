@@ -3,7 +3,7 @@
 //! Path of a packet: `deliver::disk_queue::DiskQueue::append` -> **`Folder::write_at`** -> the page cache, and with
 //! the next sync the disk.
 //! Not here: the layout of files (`deliver`), locking of the directory (`data_dir`), when to sync
-//! (`daemon::syncs`).
+//! (`daemon::queues::syncs`).
 //! Invariant: the directory has one owner, who holds the lock of the data directory. Checking that a name is free and
 //! using it are therefore separate calls. While the directory is missing or another one is in its place (it was
 //! moved, or its file system is not mounted), nothing is created, reported missing or removed there:

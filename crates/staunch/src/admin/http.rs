@@ -25,7 +25,8 @@ use crate::admin::reload;
 use crate::admin::series::{self, SeriesQuery};
 use crate::admin::{Refusal, accounts, metrics};
 use crate::admission::Refusals;
-use crate::daemon::shared::{Beat, Pulse, Shared};
+use crate::daemon::shared::Shared;
+use crate::daemon::shared::heartbeat::{Beat, Pulse};
 use crate::daemon::worker::Question;
 use sys::clock::Clock;
 

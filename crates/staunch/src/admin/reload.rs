@@ -9,7 +9,8 @@ use axum::http::StatusCode;
 use serde::Serialize;
 
 use crate::admin::Refusal;
-use crate::daemon::shared::{ReloadEnd, Shared};
+use crate::daemon::shared::Shared;
+use crate::daemon::shared::reloads::ReloadEnd;
 
 /// Timeout for the result. A longer reload continues without its client.
 const WAIT_MAX: Duration = Duration::from_secs(60);

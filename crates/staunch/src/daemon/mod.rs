@@ -5,7 +5,6 @@
 //! here: processing of records (`pipeline`), sockets (`sources`, `outputs`).
 //! Invariant: a plan is complete and its listeners are open before the previous plan is changed.
 
-pub mod acks;
 pub mod checkpoint;
 pub mod hot_restart;
 pub mod listeners;
@@ -35,19 +34,15 @@ use crate::admin::ServedPorts;
 use crate::carbon_c_relay::original::Original;
 use crate::daemon::hot_restart::{Control, Inheritance};
 use crate::daemon::listeners::Listeners;
+use crate::daemon::readers::GIVE_BACK_EVERY;
 use crate::daemon::reload::change::Watched;
 use crate::daemon::reload::reread::Rereading;
 use crate::daemon::shared::Shared;
 use crate::daemon::signals::{Request, Signals};
 use crate::daemon::start::startup::Startup;
 use crate::daemon::stop::stop_guard::StopGuard;
+use crate::outputs::runtime::KEEP_THREADS;
 use sys::data_dir::DataDir;
-
-/// How long idle threads for blocking work are kept: as long as the process runs.
-pub(crate) const KEEP_THREADS: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
-
-/// How often memory that was freed is given back to the system: on a thread of its own, since gigabytes take a while.
-pub(crate) const GIVE_BACK_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Reads the plan again: from the same file, by the same rules. The error is a complete text for people. It may resolve
 /// names, so it runs on its own thread.

@@ -35,6 +35,7 @@ use tokio::sync::Notify;
 
 use self::state::{Ending, FailoverWatch, Found, Health, MS_NS, SenderSlot};
 use crate::outputs::errors::ErrorCounts;
+pub use ending::is_retired;
 pub use look::Look;
 pub use on_disk::OnDisk;
 pub use queues::Outlets;

@@ -29,7 +29,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use model::{Now, OutputId, SourceId};
-use pipeline::{Complaint, Exchange, Host, Shard, Turn, TurnLimits};
+use pipeline::{Exchange, Host, Shard, Turn, TurnLimits};
 use tokio::sync::Notify;
 
 use self::handle::TellEnd;
@@ -37,10 +37,11 @@ use self::share::{Read, Round};
 use self::socket::{ReadMemory, To};
 use self::stalls::Stalls;
 use crate::carbon_c_relay::log_targets::ORIGINAL_DEBUG;
-use crate::daemon::acks::AckRegistry;
 use crate::daemon::checkpoint::handover::Handover;
 use crate::daemon::checkpoint::{LastCheckpoints, Saver};
 use crate::daemon::outlet::Outlet;
+use crate::daemon::shared::acks::AckRegistry;
+use crate::daemon::shared::complaints::Complaints;
 use crate::kernel::BATCH_BOUNDS;
 pub use handing_over::{HandedOver, PassedOn};
 pub use handle::{Asking, QUESTIONS_MAX, Question, ShardHandle, Unanswered};
@@ -50,7 +51,7 @@ pub use packet_thread::PacketHandle;
 pub use reading::Reading;
 pub use senders::Senders;
 pub use share::Share;
-pub use socket::{DatagramSocket, peer, shown};
+pub use socket::DatagramSocket;
 use sys::clock::Clock;
 use sys::{self, Gather, PacketReader, Rest, Watch};
 
@@ -121,9 +122,6 @@ pub struct LoopTimes {
     /// Waiting for something to do.
     pub slept_ns: u64,
 }
-
-/// The log for complaints about bad lines, with their sender.
-pub type Complaints = fn(complaint: &Complaint, from: &str);
 
 /// Reports of busy names, on their way to their file.
 pub type KeyFlushes = tokio::sync::mpsc::Sender<KeyFlushReport>;

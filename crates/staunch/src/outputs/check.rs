@@ -23,9 +23,8 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use wire::management::{HEALTH_REPLY_BYTES_MAX, HEALTH_REQUEST, health_reply};
 
-use crate::daemon::outlet::{CheckState, Outlet};
+use crate::daemon::outlet::{CheckState, Outlet, is_retired};
 use crate::daemon::shared::Shared;
-use crate::outputs::is_retired;
 use crate::outputs::names::{Following, Names};
 use crate::outputs::socket::tcp;
 use sys::clock::Clock;

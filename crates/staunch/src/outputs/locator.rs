@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use config::plan::{Destination, Listen};
 use deliver::Failure;
 
-use crate::daemon::worker::shown;
+use crate::daemon::shared::names::shown;
 use crate::outputs::names::{Following, Names};
 
 /// Shared by all outputs to find their endpoints.

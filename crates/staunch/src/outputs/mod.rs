@@ -18,7 +18,7 @@ pub mod wrapping;
 
 use std::sync::Arc;
 
-use config::plan::{Addresses, Destination, Link, OutputPlan, StreamLink};
+use config::plan::{Addresses, Destination, Link, StreamLink};
 use deliver::EndpointState;
 use deliver::plan::{FilePlan, SenderPlan};
 use model::OutputId;
@@ -160,11 +160,6 @@ fn spawn_file(
         }
     });
     Ok(())
-}
-
-/// True when a reload has removed the output.
-pub fn is_retired(plan: &OutputPlan) -> bool {
-    plan.from.is_empty()
 }
 
 /// The last step of the task of connection `number`.

@@ -9,7 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::daemon::KEEP_THREADS;
+/// How long idle threads for blocking work are kept: as long as the process runs.
+pub(crate) const KEEP_THREADS: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The thread, once it is needed.
 #[derive(Debug, Default)]

@@ -19,8 +19,8 @@ use tokio::time::MissedTickBehavior;
 
 use crate::admission::{Admission, ConnectionSlot, Full, Limits, Refusals};
 use crate::daemon::shared::Shared;
+use crate::daemon::shared::names::shown;
 use crate::daemon::start::descriptors::{self, Permit};
-use crate::daemon::worker::shown;
 use crate::sources::bind::{BACKLOG, Bound, listen_again};
 use crate::sources::parked::{Client, Parked};
 use crate::sources::shares::{self, Share, Short};

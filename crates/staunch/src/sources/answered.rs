@@ -1,6 +1,6 @@
 //! Connections with acknowledgements (docs/acks.md).
 //!
-//! Path of a line: as in `stream`; and back: `daemon::acks` -> `Intake::replies` -> [`Answered::answer`] writes it. Not
+//! Path of a line: as in `stream`; and back: `daemon::shared::acks` -> `Intake::replies` -> [`Answered::answer`] writes it. Not
 //! here: the conditions (`pipeline::Acks`), the reply texts (`pipeline`).
 //! Invariant: at most one reply is pending for a client, and meanwhile the client is not read; nor is it read while
 //! [`MARKS_MAX`] of its reads wait for their condition.
@@ -15,8 +15,8 @@ use pipeline::{Broken, Intake, MARKS_MAX};
 use tokio::sync::watch;
 
 use crate::admission::ConnectionSlot as Place;
-use crate::daemon::acks::AckSlot;
 use crate::daemon::shared::Shared;
+use crate::daemon::shared::acks::AckSlot;
 use crate::sources::stream::{
     End, Order, Stream, StreamSource, UNREAD_MAX, close, complain, follow, hand_on, idle_timeout,
     last_read_until_ns, last_reads, note_end, ordered, read_once,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use config::plan::Listen;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
-use crate::daemon::worker::shown;
+use crate::daemon::shared::names::shown;
 use sys::{self, AsFd, OwnedFd, UnixListenerStd, errno};
 
 /// The kernel's backlog of connections before we accept them.

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use model::PeerKey;
 
-use crate::sources::turns;
+use crate::daemon::shared::turns;
 
 /// Most handshakes at once, over all listeners, for each reader. Each costs a signature and some kilobytes.
 pub(super) const HANDSHAKES_MAX: usize = 512;

@@ -10,6 +10,5 @@ pub mod own;
 pub mod parked;
 mod shares;
 pub mod stream;
-pub mod turns;
 mod unfinished;
 mod wrapping;

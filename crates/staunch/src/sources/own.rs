@@ -17,7 +17,8 @@ use tokio::sync::watch;
 
 use crate::admin::accounts::{self, AccountsPage};
 use crate::daemon::shared::Shared;
-use crate::sources::stream::{hand_on, stopped};
+use crate::daemon::shared::stop_order::stopped;
+use crate::sources::stream::hand_on;
 use sys::clock::Clock;
 
 /// Longest packet of a report: fits an Ethernet frame.

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::admission::{ConnectionSlot, peer_key};
 use crate::daemon::shared::Shared;
-use crate::daemon::worker::peer;
+use crate::daemon::shared::names::peer;
 use crate::sources::answered::Answered;
 use crate::sources::stream::{Order, Plain, Stream, StreamSource};
 use crate::sources::wrapping::Wrapping;

@@ -24,8 +24,9 @@ use tokio::sync::watch;
 
 use crate::admission::ConnectionSlot;
 use crate::daemon::shared::Shared;
-use crate::daemon::worker::{Complaints, shown};
-use crate::sources::turns::Place;
+use crate::daemon::shared::complaints::Complaints;
+use crate::daemon::shared::names::shown;
+use crate::daemon::shared::turns::Place;
 use crate::sources::unfinished::tell_full;
 use crate::sources::wrapping::{Wrapping, tell_closed, tell_failed};
 use sys::UnixStream;
@@ -449,12 +450,6 @@ impl Drop for Plain {
     fn drop(&mut self) {
         self.source.account.connections_open.fetch_sub(1, Relaxed);
     }
-}
-
-/// Resolves when the daemon stops. Cancel-safe.
-pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // A closed channel means the same.
-    let _stopped = stop.wait_for(|stop| *stop).await;
 }
 
 /// Resolves when the order is no longer to serve. Cancel-safe.

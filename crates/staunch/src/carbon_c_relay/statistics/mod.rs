@@ -10,6 +10,7 @@ mod figures;
 mod line;
 mod names;
 mod reports;
+mod times;
 mod warnings;
 
 use std::collections::BTreeMap;
@@ -26,11 +27,11 @@ use self::figures::RelayTotals;
 use self::line::Screen;
 use self::names::Reported;
 pub use self::reports::Reports;
-use self::reports::Times;
+use self::times::Times;
 use self::warnings::Warnings;
 use crate::daemon::shared::Shared;
+use crate::daemon::shared::stop_order::stopped;
 use crate::sources::own::{packed, send};
-use crate::sources::stream::stopped;
 use sys::clock::Clock;
 
 /// Interval between two checks of the plan while it has no source of this kind.
@@ -135,7 +136,7 @@ impl Reporter {
 
     /// Continues the process before the hot restart; `None` without a report there.
     fn inherited(figures: &[Figure]) -> Option<Reporter> {
-        let due_ns = reports::one(figures, "due_ns", "")?;
+        let due_ns = times::one(figures, "due_ns", "")?;
         Some(Reporter {
             due_ns,
             reported: Reported::of(figures),

@@ -3,7 +3,7 @@
 use model::Figure;
 
 use super::figures::RelayTotals;
-use super::reports::one;
+use super::times::one;
 
 /// Family of the losses that were logged, for another process.
 const WARNED: &str = "warned";

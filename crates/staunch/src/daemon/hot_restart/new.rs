@@ -21,7 +21,7 @@ use super::link::{Link, LinkError};
 use super::message::{Connection, Message, OutputName, Place, Role, VERSION};
 use super::{Handed, control, name_of};
 use crate::admin::PortKind;
-use crate::daemon::worker::shown;
+use crate::daemon::shared::names::shown;
 use crate::kernel::Drops;
 use sys::clock::Clock;
 use sys::{AsFd, OwnedFd, pass, socket_memory};

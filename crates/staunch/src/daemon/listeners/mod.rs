@@ -15,8 +15,9 @@ use tokio::task::JoinHandle;
 
 use crate::daemon::hot_restart::Inheritance;
 use crate::daemon::shared::Shared;
-use crate::daemon::start::complain;
-use crate::daemon::worker::{DatagramSocket, Reading, Senders, Share, shown};
+use crate::daemon::shared::complaints::complain;
+use crate::daemon::shared::names::shown;
+use crate::daemon::worker::{DatagramSocket, Reading, Senders, Share};
 use crate::kernel::{Drops, Kernel, SocketOpened};
 use crate::sources::accept::{Before, accept};
 use crate::sources::bind::{self, Bound, ShortBuffer, SocketFile, bind};

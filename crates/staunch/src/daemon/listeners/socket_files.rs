@@ -16,7 +16,7 @@ use model::SourceId;
 use crate::daemon::Running;
 use crate::daemon::listeners::{self, Opened};
 use crate::daemon::shared::Wiring;
-use crate::daemon::worker::shown;
+use crate::daemon::shared::names::shown;
 use crate::kernel::Drops;
 use crate::sources::bind::SocketFile;
 

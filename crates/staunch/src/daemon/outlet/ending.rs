@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use config::plan::OutputPlan;
 use deliver::Status;
 use model::{Now, SECOND_NS};
 
@@ -14,6 +15,11 @@ const DRAIN_PERCENT: u64 = 80;
 
 /// Longest time that lines in flight may take to arrive before another endpoint gets the queue.
 const LEAVE_NS_MAX: u64 = SECOND_NS;
+
+/// True when a reload has removed the output.
+pub fn is_retired(plan: &OutputPlan) -> bool {
+    plan.from.is_empty()
+}
 
 impl Outlet {
     /// Orders the output to drain until `deadline_ns` and end.

@@ -1,4 +1,4 @@
-//! An outlet whose queue is on disk: the state that it shares with the thread that syncs it (`daemon::syncs`).
+//! An outlet whose queue is on disk: the state that it shares with the thread that syncs it (`daemon::queues::syncs`).
 //!
 //! The thread sleeps until a commit window ends or the disk has to record settled blocks; it is woken only if it would
 //! sleep past that. Not here: what a sync does (`deliver::disk_queue`), and the thread itself.

@@ -7,7 +7,7 @@
 //!   reads the connections. Nothing crosses threads that need not.
 //! - **N > 1, connections**: N runtimes of one thread each, `reader-0` to `reader-N`. The listeners stay on `main`: one place accepts,
 //!   so the limits of a listener and of a peer are counted in one place. Each connection goes to the reader that has the fewest ([`Readers::deal`])
-//!   and stays there, so that its records keep their order. Each reader has a [`Floor`](crate::sources::turns::Floor) of its own: who
+//!   and stays there, so that its records keep their order. Each reader has a [`Floor`](crate::daemon::shared::turns::Floor) of its own: who
 //!   is read next is decided per thread, and the room in the exchange is shared by all.
 //! - **N > 1, datagrams**: N threads `packets-0` to `packets-N` (`daemon::worker::packet_thread`). Each UDP address has a socket for
 //!   each of them, and the kernel deals packets out by their sender. A unix socket has one of them.
@@ -25,8 +25,10 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::daemon::GIVE_BACK_EVERY;
-use crate::daemon::shared::{Beat, Pulse};
+use crate::daemon::shared::heartbeat::{Beat, Pulse};
+
+/// How often memory that was freed is given back to the system: on a thread of its own, since gigabytes take a while.
+pub(crate) const GIVE_BACK_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 
 thread_local! {
     static HERE: Cell<usize> = const { Cell::new(0) };

@@ -19,10 +19,11 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
 use crate::carbon_c_relay::log_targets::{NOT_AN_ERROR, OURS};
-use crate::daemon::outlet::Outlet;
+use crate::daemon::outlet::{Outlet, is_retired};
 use crate::daemon::queues::syncs;
 use crate::daemon::reload::reread::Rereading;
-use crate::daemon::shared::{Reloads, SOURCES_MAX, Shared, Wiring};
+use crate::daemon::shared::reloads::Reloads;
+use crate::daemon::shared::{SOURCES_MAX, Shared, Wiring};
 use crate::daemon::start::{kept, startup};
 use crate::daemon::{Reread, Running, listeners, queues, start, supervisor};
 use crate::kernel::Drops;
@@ -363,7 +364,7 @@ async fn put_in_force(running: &mut Running, wiring: Wiring, opened: Vec<listene
     outputs::check::spawn(&mut running.checks, &shared);
     // A removed output gets no more blocks: it sends its queue, and ends.
     let deadline_ns = Clock::mono_ns().saturating_add(RETIRED_DRAIN_NS);
-    let retired = wiring.outlets.iter().zip(&plan.outputs).filter(|(_, output)| outputs::is_retired(output));
+    let retired = wiring.outlets.iter().zip(&plan.outputs).filter(|(_, output)| is_retired(output));
     for (outlet, _) in retired.filter(|(outlet, _)| !outlet.is_stopping()) {
         tell_retired(outlet);
         outlet.retire(deadline_ns);

@@ -16,29 +16,29 @@ use anyhow::Context;
 use arc_swap::ArcSwap;
 use config::plan::Plan;
 use model::Now;
-use pipeline::{Accounts, Complaint, Exchange, IntakeMaker, Shard};
+use pipeline::{Accounts, Exchange, IntakeMaker, Shard};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
 use crate::admin::Ports;
 use crate::admin::accounts::AccountsPage;
-use crate::carbon_c_relay::log_targets::NOT_AN_ERROR;
-use crate::daemon::acks::AckRegistry;
 use crate::daemon::checkpoint::handover::Handover;
 use crate::daemon::hot_restart::{Control, Handed, Inheritance};
 use crate::daemon::listeners::{Listeners, Opened};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::queues::syncs;
 use crate::daemon::readers::{self, Readers};
-use crate::daemon::shared::{
-    EXCHANGE_BYTES_MAX, Heartbeat, PACKET_LANE_BYTES_MAX, Reloads, SOURCES_MAX, Shared, Turns, Wiring,
-};
+use crate::daemon::shared::acks::AckRegistry;
+use crate::daemon::shared::complaints::complain;
+use crate::daemon::shared::heartbeat::Heartbeat;
+use crate::daemon::shared::reloads::Reloads;
+use crate::daemon::shared::turns::Floor;
+use crate::daemon::shared::{EXCHANGE_BYTES_MAX, PACKET_LANE_BYTES_MAX, SOURCES_MAX, Shared, Turns, Wiring};
 use crate::daemon::start::startup::Startup;
 use crate::daemon::worker::{KeyFlushReport, PacketReaders, ShardHandle, Worker, WorkerParts};
-use crate::daemon::{Running, acks, checkpoint, listeners, queues, reload, supervisor, watch};
+use crate::daemon::{Running, checkpoint, listeners, queues, reload, supervisor, watch};
 use crate::kernel::{self, Kernel};
 use crate::outputs::locator::Directory;
-use crate::sources::turns::Floor;
 use crate::{admin, outputs, sources};
 use sys::clock::Clock;
 use sys::data_dir::{self, DataDir, DataDirError};
@@ -347,7 +347,7 @@ fn spawn_watches(
     before: Option<&Arc<AccountsPage>>,
 ) {
     tokio::spawn(watch::losses(Arc::clone(shared), stopped.clone(), before.cloned()));
-    tokio::spawn(acks::resolve_on_progress(Arc::clone(shared), stopped.clone()));
+    tokio::spawn(Arc::clone(shared).resolve_acks(stopped.clone()));
     for runtime in shared.readers.runtimes() {
         let (connections, stop) = (Arc::clone(shared), stopped.clone());
         runtime.spawn(async move { connections.floor().tend(stop).await });
@@ -357,17 +357,6 @@ fn spawn_watches(
     tokio::spawn(sources::own::run(Arc::clone(shared), stopped.clone(), before.cloned()));
     tokio::spawn(crate::carbon_c_relay::statistics::run(Arc::clone(shared), stopped.clone()));
     tokio::spawn(key_flush_writer(key_flush_reports, Arc::clone(shared)));
-}
-
-/// The only log message about a kind of bad line; the account counts the others.
-pub(in crate::daemon) fn complain(complaint: &Complaint, from: &str) {
-    let Complaint { source, reason, line, at: _ } = complaint;
-    tracing::warn!(
-        target: NOT_AN_ERROR,
-        "source `{source}`: a line from {from} was rejected as `{}`: {} It reads: {line}   Further ones are only counted.",
-        reason.word(),
-        reason.why(),
-    );
 }
 
 async fn key_flush_writer(mut reports: tokio::sync::mpsc::Receiver<KeyFlushReport>, shared: Arc<Shared>) {

@@ -19,7 +19,7 @@ use tokio::sync::{Notify, oneshot};
 use super::Worker;
 use crate::admission::{Admission, ConnectionSlot, Full, Limits};
 use crate::daemon::outlet::NotifyLive;
-use crate::sources::turns::{Place, Places};
+use crate::daemon::shared::turns::{Place, Places};
 use model::{OutputId, PeerKey};
 use sys::Waker;
 

@@ -8,10 +8,10 @@ use pipeline::{Exchange, Host, Taking, Turn};
 use sys::clock::Clock;
 
 use super::Worker;
-use crate::daemon::acks::AckRegistry;
 use crate::daemon::checkpoint::Saver;
 use crate::daemon::checkpoint::handover::Handover;
 use crate::daemon::outlet::Outlets;
+use crate::daemon::shared::acks::AckRegistry;
 
 /// See the module's header.
 #[derive(Debug)]

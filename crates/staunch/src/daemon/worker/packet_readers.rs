@@ -20,7 +20,9 @@ use super::handle::ShardHandle;
 use super::packet_thread::{PacketHandle, PacketThread};
 use super::share::Round;
 use super::socket::DatagramSocket;
-use super::{Complaints, LAST_READ_MAX_NS, SEARCH_MAX_NS, Worker};
+use super::{LAST_READ_MAX_NS, SEARCH_MAX_NS, Worker};
+use crate::daemon::shared::complaints::Complaints;
+use crate::daemon::shared::names::shown;
 use crate::kernel::{Drops, SocketGauge};
 use sys::clock::Clock;
 use sys::{AsFd, OwnedFd};
@@ -81,7 +83,7 @@ impl ReadElsewhere {
 
     fn refuse_more(&self) {
         if let Err(error) = sys::refuse_more(self.fd.as_fd()) {
-            let at = super::shown(&self.listen);
+            let at = shown(&self.listen);
             tracing::debug!("{at} stays open until it is closed: {error}");
         }
     }

@@ -22,8 +22,9 @@ use tokio::sync::oneshot;
 use super::handle::ShardHandle;
 use super::share::{self, Read, Round};
 use super::socket::{DatagramSocket, ReadMemory, Sink};
-use super::{CHORES_EVERY_NS, Complaints, LAST_READ_MAX_NS, READER_PACKETS};
-use crate::daemon::shared::{Beat, Heartbeat};
+use super::{CHORES_EVERY_NS, LAST_READ_MAX_NS, READER_PACKETS};
+use crate::daemon::shared::complaints::Complaints;
+use crate::daemon::shared::heartbeat::{Beat, Heartbeat};
 use sys::clock::Clock;
 use sys::{Gather, PacketReader, Rest, Waker, Watch};
 

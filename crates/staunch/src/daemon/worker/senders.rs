@@ -8,8 +8,9 @@ use config::plan::Listen;
 use model::SourceAccount;
 use pipeline::Complaint;
 
-use super::socket::shown;
-use super::{BATCH_PACKETS, Complaints};
+use super::BATCH_PACKETS;
+use crate::daemon::shared::complaints::Complaints;
+use crate::daemon::shared::names::shown;
 
 /// Of one socket.
 #[derive(Debug, Default)]

@@ -2,18 +2,18 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::plan::Listen;
-use model::{Batches, Dropped, Now, Outcome, Peer, SourceAccount, SourceId, Span};
+use model::{Batches, Dropped, Now, Outcome, SourceAccount, SourceId, Span};
 use pipeline::{Exchange, Intake, Routed, Scratch, Shard};
 
-use super::Complaints;
 use super::reading::{Reading, Word};
 use super::senders::Senders;
 use super::share::{Read, Share};
+use crate::daemon::shared::complaints::Complaints;
+use crate::daemon::shared::names::{peer, shown};
 use crate::kernel::SocketGauge;
 use sys::clock::Clock;
 use sys::{self, AsFd, BorrowedFd, OwnedFd, PacketReader, Wait};
@@ -334,24 +334,8 @@ fn packets_are_read_at_once_up_to_a_bound() {
     }
 }
 
-/// A client by its address, which a unix socket does not tell.
-pub fn peer(address: Option<IpAddr>) -> Peer {
-    address.map_or(Peer::UNKNOWN, |address| Peer::cut(address.to_canonical().to_string().as_bytes()))
-}
-
 impl AsFd for DatagramSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
-    }
-}
-
-/// A listener as users write it.
-pub fn shown(listen: &Listen) -> String {
-    match listen {
-        Listen::Udp(address) => format!("udp://{address}"),
-        Listen::Tcp(address) => format!("tcp://{address}"),
-        Listen::UnixStream { path, .. } => format!("unix://{}", path.display()),
-        Listen::UnixDatagram { path, .. } => format!("unixgram://{}", path.display()),
-        Listen::UnixFrames { path, .. } => format!("unix-frames://{}", path.display()),
     }
 }

@@ -16,7 +16,7 @@ use model::{Batches, PeerKey, SECOND_NS, SourceId};
 use pipeline::{Exchange, Rotation};
 use tokio::sync::{Notify, oneshot, watch};
 
-use crate::sources::stream::stopped;
+use super::stop_order::stopped;
 use sys::clock::Clock;
 
 /// Time for reads before waiting connections have turns, and the runtime polls its sockets and timers. A single read

@@ -1,31 +1,42 @@
 //! The shared state of the daemon's threads and tasks: the current wiring and the channel to the shard.
+//!
+//! The other files of this folder have its parts, and what sources, outputs and ports have in common. None of them
+//! needs this file, so the shard's thread and the outlets, which are parts of the state, use them too.
+
+pub mod acks;
+pub mod complaints;
+pub mod heartbeat;
+pub mod names;
+pub mod reloads;
+pub mod stop_order;
+pub mod turns;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use config::plan::Plan;
 use model::{Now, PeerKey, SourceId};
 use pipeline::{Accounts, Exchange};
-use tokio::runtime::Handle;
-use tokio::sync::{Notify, oneshot, watch};
-use tokio::task::JoinHandle;
+use tokio::sync::{Notify, watch};
 
+use self::acks::AckRegistry;
+use self::heartbeat::{Beat, Heartbeat};
+use self::reloads::Reloads;
+use self::stop_order::stopped;
+use self::turns::{Floor, Place, Places};
 use crate::admin::clients::{HttpAccount, ManagementAccount};
 use crate::carbon_c_relay::statistics::Reports;
-use crate::daemon::acks::AckRegistry;
 use crate::daemon::checkpoint::CheckpointTable;
 use crate::daemon::checkpoint::handover::Handover;
-use crate::daemon::outlet::Outlet;
+use crate::daemon::outlet::{Outlet, is_retired};
 use crate::daemon::readers::{self, Readers};
 use crate::daemon::worker::{PacketHandle, ShardHandle};
 use crate::kernel::Kernel;
-use crate::outputs::is_retired;
 use crate::outputs::locator::Directory;
 use crate::outputs::runtime::SenderThread;
-use crate::sources::turns::{Floor, Place, Places};
 use sys::clock::Clock;
 use tls::Certificates;
 
@@ -118,105 +129,6 @@ pub struct Shared {
     pub reports: Reports,
 }
 
-/// Counts of reloads by result.
-#[derive(Debug, Default)]
-pub struct Reloads {
-    /// In force.
-    pub done: AtomicU64,
-    /// In force, but parts of the new plan do not work.
-    pub partial: AtomicU64,
-    /// Rejected because of an error in the file; nothing changed.
-    pub refused: AtomicU64,
-    /// When and why the last one was rejected; `None` since one took effect.
-    last_refused: Mutex<Option<String>>,
-    /// Unix seconds of the last one; 0 before the first.
-    last_s: AtomicU64,
-    /// There is a file to reload.
-    has_file: AtomicBool,
-    /// Notified for a reload without a signal.
-    asked: Notify,
-    /// Number of readings begun.
-    begun: AtomicU64,
-    /// The result of the last one.
-    ended: watch::Sender<ReloadEnd>,
-    /// The config in force, as a native file without secrets.
-    config: Mutex<String>,
-}
-
-/// The result of a reload.
-#[derive(Clone, Debug, Default)]
-pub struct ReloadEnd {
-    /// Its number.
-    pub number: u64,
-    /// `done`, `partial` or `refused`.
-    pub result: &'static str,
-    /// Diagnostics of a rejected one, or the parts that do not work.
-    pub message: String,
-}
-
-impl Reloads {
-    /// From now on reloads can be requested, if there is a file.
-    pub fn start(&self, has_file: bool, config: String) {
-        self.has_file.store(has_file, Relaxed);
-        self.in_force(config);
-    }
-
-    /// Requests a reload. Its result is the first one with a number above the returned one; `None` without a file.
-    pub fn ask(&self) -> Option<u64> {
-        let number = self.begun.load(Relaxed);
-        self.has_file.load(Relaxed).then(|| {
-            self.asked.notify_one();
-            number
-        })
-    }
-
-    /// Waits for a request. Cancel-safe.
-    pub async fn asked(&self) {
-        self.asked.notified().await;
-    }
-
-    /// The results of reloads.
-    pub fn ends(&self) -> watch::Receiver<ReloadEnd> {
-        self.ended.subscribe()
-    }
-
-    /// Notes the begin of a reading.
-    pub fn begin(&self) {
-        self.begun.fetch_add(1, Relaxed);
-    }
-
-    /// Reports the result of the last reading.
-    pub fn end(&self, result: &'static str, message: String) {
-        self.ended.send_replace(ReloadEnd { number: self.begun.load(Relaxed), result, message });
-    }
-
-    /// Notes the config in force.
-    pub fn in_force(&self, config: String) {
-        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
-    }
-
-    /// The config in force, as a native file without secrets.
-    pub fn config(&self) -> String {
-        self.config.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Notes the result: rejected at a time for a short reason, or not.
-    pub fn note(&self, refused: Option<String>, now: Now) {
-        self.last_s.store(now.wall_seconds(), Relaxed);
-        *self.last_refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
-    }
-
-    /// Whether the last one took effect, and its Unix seconds; 0 before the first, when the start's config is in force.
-    pub fn last(&self) -> (bool, u64) {
-        (self.last_refused().is_none(), self.last_s.load(Relaxed))
-    }
-
-    /// When and why the last one was rejected; `None` since one took effect.
-    pub fn last_refused(&self) -> Option<String> {
-        self.last_refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
 /// For each source, as many slots as there are readers, see [`Shared::turns`].
 #[derive(Debug)]
 pub struct Turns(Box<[Arc<Places>]>);
@@ -238,6 +150,18 @@ impl Shared {
     /// The turns of the reader on this thread.
     pub fn floor(&self) -> &Floor {
         &self.floors[readers::here()]
+    }
+
+    /// Resolves acknowledgements with the progress of outputs, until the daemon has stopped.
+    pub async fn resolve_acks(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        loop {
+            // Both branches are cancel-safe: an unread notification leaves its permit.
+            tokio::select! {
+                biased;
+                () = stopped(&mut stop) => return,
+                () = self.acks.progressed() => self.acks.resolve(&self.wiring.load().outlets),
+            }
+        }
     }
 
     /// How long connections may still be read after a stop was requested.
@@ -383,94 +307,4 @@ fn lines_of_ready_are_bounded() {
         let lines = bounded((0..number).map(|at| at.to_string()), "x");
         assert_eq!((lines.len(), lines.last().map(String::as_str)), (want, last), "{number}");
     }
-}
-
-/// A question to a thread that answers calls, one at a time however many ask.
-#[derive(Debug, Default)]
-pub struct Heartbeat(tokio::sync::Mutex<Option<oneshot::Receiver<()>>>);
-
-/// The result of a heartbeat check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beat {
-    /// The thread has answered.
-    Alive,
-    /// It has not answered before the timeout.
-    Late,
-    /// It has ended.
-    Ended,
-}
-
-impl Heartbeat {
-    /// Calls by `ask`, and waits for the answer for at most so long. A question without an answer is not asked twice.
-    pub async fn beat(&self, ask: impl FnOnce() -> oneshot::Receiver<()>, at_most: Duration) -> Beat {
-        let answer = async {
-            let mut asked = self.0.lock().await;
-            let answer = asked.get_or_insert_with(ask);
-            // Cancel-safe: the check stays for the next caller.
-            let answered = answer.await;
-            *asked = None;
-            answered
-        };
-        match tokio::time::timeout(at_most, answer).await {
-            Ok(Ok(())) => Beat::Alive,
-            Ok(Err(_gone)) => Beat::Ended,
-            Err(_late) => Beat::Late,
-        }
-    }
-}
-
-/// A heartbeat check of a runtime's thread, one at a time for all callers.
-#[derive(Debug)]
-pub struct Pulse {
-    runtime: Handle,
-    asked: tokio::sync::Mutex<Option<JoinHandle<()>>>,
-}
-
-impl Pulse {
-    /// For that runtime.
-    pub fn of(runtime: Handle) -> Pulse {
-        Pulse { runtime, asked: tokio::sync::Mutex::default() }
-    }
-
-    /// Checks, with a timeout. An unanswered check is not sent again.
-    pub async fn beat(&self, at_most: Duration) -> Beat {
-        let answer = async {
-            let mut asked = self.asked.lock().await;
-            let answer = asked.get_or_insert_with(|| self.runtime.spawn(async {}));
-            // Cancel-safe: the check stays for the next caller.
-            let answered = answer.await;
-            *asked = None;
-            answered
-        };
-        match tokio::time::timeout(at_most, answer).await {
-            Ok(Ok(())) => Beat::Alive,
-            Ok(Err(_gone)) => Beat::Ended,
-            Err(_late) => Beat::Late,
-        }
-    }
-}
-
-#[test]
-fn a_runtime_with_a_busy_thread_is_late() {
-    let busy = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let ours = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    let pulse = Pulse::of(busy.handle().clone());
-    for _ in 0..2 {
-        assert_eq!(ours.block_on(pulse.beat(Duration::from_millis(5))), Beat::Late);
-    }
-    busy.block_on(tokio::task::yield_now());
-    assert_eq!(ours.block_on(pulse.beat(Duration::from_secs(30))), Beat::Alive);
-}
-
-#[tokio::test]
-async fn an_unanswered_check_is_sent_once() {
-    let (heartbeat, shard) = (Heartbeat::default(), ShardHandle::new().expect("a descriptor is free"));
-    for _ in 0..3 {
-        let late = heartbeat.beat(|| shard.call(|_worker| ()), Duration::from_millis(5));
-        assert_eq!(late.await, Beat::Late);
-    }
-    assert_eq!(shard.waiting(), 1);
-    shard.end();
-    let ended = heartbeat.beat(|| shard.call(|_worker| ()), Duration::from_secs(30));
-    assert_eq!(ended.await, Beat::Ended);
 }

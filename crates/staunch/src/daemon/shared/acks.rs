@@ -1,7 +1,7 @@
 //! Acknowledgements between the threads: the shard reports accepted batches, outputs report progress, connections are
 //! notified.
 //!
-//! Path: `pipeline::Turn` -> [`AckRegistry::taken`] -> [`Outlet::progressed`] wakes [`resolve_on_progress`] ->
+//! Path: `pipeline::Turn` -> [`AckRegistry::taken`] -> [`Outlet::progressed`] wakes [`Shared::resolve_acks`](super::Shared::resolve_acks) ->
 //! [`AckRegistry::resolve`] -> [`AckSlot::changed`] -> the connection writes the replies of `Intake::replies`. Not
 //! here: the conditions (`pipeline::Acks`), sockets (`sources::answered`).
 //! Locks: the registry, then at most one queue at a time. A thread that has locked a queue never locks the registry.
@@ -12,12 +12,10 @@ use std::time::Duration;
 
 use model::{AckMark, ConnectionId, OutputId, Unacked};
 use pipeline::{Acks, Answer, Inherited, Taking};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::daemon::outlet::{Outlet, Outlets};
-use crate::daemon::shared::Shared;
-use crate::sources::stream::stopped;
 
 /// The shared state of all connections with acknowledgements.
 #[derive(Debug, Default)]
@@ -97,6 +95,11 @@ impl AckRegistry {
         self.inner().acks.waiting()
     }
 
+    /// Resolves when an output that a connection waits for has made progress. Cancel-safe.
+    pub(super) async fn progressed(&self) {
+        self.progress.notified().await;
+    }
+
     /// Reads the progress of the outputs.
     pub fn resolve(&self, outlets: &[Arc<Outlet>]) {
         let mut inner = self.inner();
@@ -124,18 +127,6 @@ impl AckRegistry {
         let ended = async { while last.join_next().await.is_some() {} };
         if tokio::time::timeout(at_most, ended).await.is_err() {
             tracing::debug!("a client did not read its last acknowledgement");
-        }
-    }
-}
-
-/// Resolves acknowledgements with the progress of outputs, until the daemon has stopped.
-pub async fn resolve_on_progress(shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
-    loop {
-        // Both branches are cancel-safe: an unread notification leaves its permit.
-        tokio::select! {
-            biased;
-            () = stopped(&mut stop) => return,
-            () = shared.acks.progress.notified() => shared.acks.resolve(&shared.wiring.load().outlets),
         }
     }
 }
