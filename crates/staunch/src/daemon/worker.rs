@@ -2,10 +2,10 @@
 //!
 //! Path of a packet: `PacketReader::receive` (recvmmsg into one arena) -> `Intake::datagrams` -> `Shard::push`; records
 //! of connections come through the exchange. The shard's blocks go to the outlets. With more than one reader, separate
-//! threads read the datagrams (`packet_thread`), and this one takes their batches (`packet_readers`).
-//! In separate files: `handle` (calls from other threads), `socket`, `share` (how much of each socket is read), `host`
-//! (queues and files for the turn), `stalls` (log lines about full queues), `stopping`, and `handing_over` (a hot
-//! restart). Not here: connections and outputs (their own tasks), the turn itself and decisions about records
+//! threads read the datagrams (`readers`), and this one takes their batches (`packets`).
+//! In separate files: `handle` (calls from other threads), `waking`, `socket` and `socket::share` (how much of each
+//! socket is read), `host` (queues and files for the turn), `stalls` (log lines about full queues), `stopping`, and
+//! `handing_over` (a hot restart). Not here: connections and outputs (their own tasks), the turn itself and decisions about records
 //! (`pipeline::Turn`).
 //! Invariant: no call in the loop waits for anything except the sockets, the waker, the clock, and the disk of a queue:
 //! its blocks are written here, by `Outlet::append`. A disk that does not answer stops this thread, and with it the
@@ -14,14 +14,13 @@
 mod handing_over;
 mod handle;
 mod host;
-mod packet_readers;
-mod packet_thread;
-mod reading;
-mod senders;
-mod share;
+mod limits;
+mod packets;
+mod readers;
 mod socket;
 mod stalls;
 mod stopping;
+mod waking;
 
 use std::io;
 use std::sync::Arc;
@@ -33,7 +32,9 @@ use pipeline::{Exchange, Host, Shard, Turn, TurnLimits};
 use tokio::sync::Notify;
 
 use self::handle::TellEnd;
-use self::share::{Read, Round};
+use self::limits::{BATCH_PACKETS, CHORES_EVERY_NS};
+use self::readers::LOOK_PAUSE;
+use self::socket::share::{self, Read, Round};
 use self::socket::{ReadMemory, To};
 use self::stalls::Stalls;
 use crate::carbon_c_relay::log_targets::ORIGINAL_DEBUG;
@@ -42,37 +43,20 @@ use crate::daemon::checkpoint::{LastCheckpoints, Saver};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::acks::AckRegistry;
 use crate::daemon::shared::complaints::Complaints;
-use crate::kernel::BATCH_BOUNDS;
 pub use handing_over::{HandedOver, PassedOn};
 pub use handle::{Asking, QUESTIONS_MAX, Question, ShardHandle, Unanswered};
-use packet_readers::LOOK_PAUSE;
-pub use packet_readers::PacketReaders;
-pub use packet_thread::PacketHandle;
-pub use reading::Reading;
-pub use senders::Senders;
-pub use share::Share;
+pub use readers::PacketReaders;
+pub use readers::packet_thread::PacketHandle;
 pub use socket::DatagramSocket;
+pub use socket::reading::Reading;
+pub use socket::senders::Senders;
+pub use socket::share::Share;
 use sys::clock::Clock;
 use sys::{self, Gather, PacketReader, Rest, Watch};
-
-/// Most datagrams that one system call of the shard's thread takes.
-const BATCH_PACKETS: usize = 64;
-
-/// Most datagrams that one system call of a reader's thread takes. More than [`BATCH_PACKETS`]: a batch that crosses threads has a
-/// price of its own, and a quarter of them costs a quarter (`cargo run --release -p pipeline --example readers`).
-const READER_PACKETS: usize = 256;
-const _: () =
-    assert!(READER_PACKETS <= BATCH_BOUNDS[BATCH_BOUNDS.len() - 1], "the last class holds every call");
-
-/// Longest time of the last reading of the sockets: what fits into the largest receive buffer, without later packets.
-const LAST_READ_MAX_NS: u64 = model::SECOND_NS;
 
 /// Time in which relays search for unknown names before other sources, flushes and calls have their turn: once a round
 /// for each datagram socket, and in the turn.
 const SEARCH_MAX_NS: u64 = model::SECOND_NS / 200;
-
-/// How often the kernel's drop counts are read and reports of busy names are checked, in nanoseconds.
-const CHORES_EVERY_NS: u64 = model::SECOND_NS;
 
 /// Everything the thread owns.
 #[derive(Debug)]
@@ -366,12 +350,13 @@ impl Worker {
 
     fn rest_until_called(&mut self) {
         // Every call wakes the thread, so nothing is missed; the time-out is a safeguard.
-        if let Err(error) = sys::wait_readable(&mut [Watch::new(&*self.handle.waker)], Some(model::SECOND_NS))
+        if let Err(error) =
+            sys::wait_readable(&mut [Watch::new(&*self.handle.waking.waker)], Some(model::SECOND_NS))
         {
             tracing::error!("cannot wait for calls: {error}");
             std::thread::sleep(Duration::from_millis(100));
         }
-        self.handle.waker.drain();
+        self.handle.waking.waker.drain();
     }
 
     /// Nothing to do: lets packets gather after some came, otherwise sleeps until something comes or is due.
@@ -396,7 +381,7 @@ impl Worker {
             }
             return;
         }
-        self.handle.asleep.store(true, Relaxed);
+        self.handle.waking.asleep.store(true, Relaxed);
         // Set before the exchange is looked at once more: a sender either sees it or is seen.
         let look_ns = self.turn.look_ns();
         let idle = (look_ns != u64::MAX || self.exchange.is_empty()) && !self.exchange.has_packets();
@@ -404,7 +389,7 @@ impl Worker {
             let until_ns = self.turn.due_ns(now).min(look_ns).min(self.chores_due_ns);
             let until_ns = self.sockets.iter().map(|socket| socket.reading.due_ns()).fold(until_ns, u64::min);
             let mut watches: Vec<Watch<'_>> = Vec::with_capacity(self.sockets.len() + 1);
-            watches.push(Watch::new(&*self.handle.waker));
+            watches.push(Watch::new(&*self.handle.waking.waker));
             let watched = self.sockets.iter().filter(|socket| socket.reading.is_watched());
             watches.extend(watched.map(|socket| Watch::new(&*socket.fd)));
             let since_ns = Clock::mono_ns();
@@ -414,7 +399,7 @@ impl Worker {
             }
             self.slept_ns += Clock::mono_ns() - since_ns;
         }
-        self.handle.asleep.store(false, Relaxed);
-        self.handle.waker.drain();
+        self.handle.waking.asleep.store(false, Relaxed);
+        self.handle.waking.waker.drain();
     }
 }

@@ -9,7 +9,7 @@
 //!   so the limits of a listener and of a peer are counted in one place. Each connection goes to the reader that has the fewest ([`Readers::deal`])
 //!   and stays there, so that its records keep their order. Each reader has a [`Floor`](crate::daemon::shared::turns::Floor) of its own: who
 //!   is read next is decided per thread, and the room in the exchange is shared by all.
-//! - **N > 1, datagrams**: N threads `packets-0` to `packets-N` (`daemon::worker::packet_thread`). Each UDP address has a socket for
+//! - **N > 1, datagrams**: N threads `packets-0` to `packets-N` (`daemon::worker::readers`). Each UDP address has a socket for
 //!   each of them, and the kernel deals packets out by their sender. A unix socket has one of them.
 //! - **Change of N**: takes effect at the next start. A hot restart deals its connections and sockets out to the readers of the new
 //!   process.

@@ -157,7 +157,7 @@ async fn assemble(
     let makers = listeners::makers(&plan, &shard, &accounts);
     let (kernel_view, drops) = (Kernel::default(), |number| handed.drops_of(number));
     let sockets = listeners::datagram_sockets(&plan, opened, &makers, &accounts, &kernel_view, &drops)?;
-    let packet_readers = PacketReaders::start(&exchange, &handle, complain).context(NO_READERS)?;
+    let packet_readers = PacketReaders::start(&exchange, handle.waker(), complain).context(NO_READERS)?;
     let mut worker = Worker::new(WorkerParts {
         shard,
         sockets,

@@ -7,7 +7,8 @@ use deliver::queue::{Block, Queue};
 use model::{Figure, OutputId, SourceId};
 use pipeline::{Host, Kept, Routed, SavedState};
 
-use super::{DatagramSocket, LAST_READ_MAX_NS, SEARCH_MAX_NS, Worker};
+use super::limits::LAST_READ_MAX_NS;
+use super::{DatagramSocket, SEARCH_MAX_NS, Worker};
 use crate::daemon::checkpoint::LastCheckpoints;
 use crate::kernel::Drops;
 use sys::clock::Clock;

@@ -11,17 +11,16 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 use super::Worker;
+use super::waking::ShardWaker;
 use crate::admission::{Admission, ConnectionSlot, Full, Limits};
 use crate::daemon::outlet::NotifyLive;
 use crate::daemon::shared::turns::{Place, Places};
 use model::{OutputId, PeerKey};
-use sys::Waker;
 
 /// Most questions of the API that are open at once; further ones are refused.
 pub const QUESTIONS_MAX: usize = 64;
@@ -53,10 +52,7 @@ type Job = Box<dyn FnOnce(&mut Worker) + Send>;
 #[derive(Clone)]
 pub struct ShardHandle {
     jobs: Arc<Mutex<Jobs>>,
-    pub(super) waker: Arc<Waker>,
-    pub(super) asleep: Arc<AtomicBool>,
-    /// Notified when the thread ends.
-    end: Arc<Notify>,
+    pub(super) waking: ShardWaker,
     /// Questions of the API.
     askers: Arc<Admission>,
     /// Questions of management ports.
@@ -138,9 +134,7 @@ impl ShardHandle {
     pub fn new() -> io::Result<ShardHandle> {
         Ok(ShardHandle {
             jobs: Arc::default(),
-            waker: Arc::new(Waker::new()?),
-            asleep: Arc::default(),
-            end: Arc::default(),
+            waking: ShardWaker::new()?,
             askers: Arc::default(),
             commands: Arc::new(Places::new(COMMANDS_MAX)),
         })
@@ -152,7 +146,7 @@ impl ShardHandle {
 
     /// Resolves when the worker has ended, for any reason. For one caller.
     pub async fn ended(&self) {
-        self.end.notified().await;
+        self.waking.ended().await;
     }
 
     /// Runs `job` on the worker's thread between two turns. The result is an error when the worker has ended. Only for
@@ -204,7 +198,7 @@ impl ShardHandle {
         let mut jobs = self.jobs();
         if !jobs.ended {
             kind(&mut jobs).push_back(job);
-            self.waker.wake();
+            self.waking.waker.wake();
         }
         receiver
     }
@@ -222,16 +216,14 @@ impl ShardHandle {
         drop(TellEnd(self.clone()));
     }
 
-    /// The daemon ends as if the worker had ended: a thread that it needs has ended because of a bug.
-    pub(super) fn note_end(&self) {
-        self.end.notify_one();
-    }
-
     /// Wakes the worker to check the exchange.
     pub fn wake(&self) {
-        if self.asleep.load(Relaxed) {
-            self.waker.wake();
-        }
+        self.waking.wake();
+    }
+
+    /// Wakes the worker, and cannot call it.
+    pub fn waker(&self) -> &ShardWaker {
+        &self.waking
     }
 }
 
@@ -297,7 +289,7 @@ impl Drop for TellEnd {
             (std::mem::take(&mut jobs.control), std::mem::take(&mut jobs.questions))
         };
         drop(jobs);
-        self.0.end.notify_one();
+        self.0.waking.note_end();
     }
 }
 

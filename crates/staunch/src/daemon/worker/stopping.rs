@@ -8,8 +8,9 @@ use config::plan::Listen;
 use model::SourceId;
 use pipeline::{Exchange, Host};
 
+use super::limits::LAST_READ_MAX_NS;
 use super::socket::To;
-use super::{DatagramSocket, LAST_READ_MAX_NS, SEARCH_MAX_NS, Stopped, Worker};
+use super::{DatagramSocket, SEARCH_MAX_NS, Stopped, Worker};
 use sys::clock::Clock;
 
 impl Worker {

@@ -5,7 +5,7 @@
 //! Invariant: a turn asks every socket that owes nothing, and handles no more than [`TURN_COST`] and what the last round
 //! brings, so that none waits long while another is flooded.
 
-use super::READER_PACKETS;
+use super::super::limits::READER_PACKETS;
 
 /// What a packet costs beside its bytes: the work that even an empty one makes.
 const PACKET_COST: usize = 64;
@@ -39,7 +39,7 @@ impl Default for Share {
 
 impl Share {
     /// Packets that the next call should take at most; the shard's thread has fewer slots than this may be.
-    pub(super) fn slots(&self) -> usize {
+    pub(in crate::daemon::worker) fn slots(&self) -> usize {
         self.slots
     }
 
@@ -66,40 +66,40 @@ impl Share {
 
 /// What a call brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Read {
+pub(in crate::daemon::worker) struct Read {
     /// Packets; none when the socket cannot be read.
-    pub(super) packets: usize,
+    pub(in crate::daemon::worker) packets: usize,
     /// In all of them.
-    pub(super) bytes: usize,
+    pub(in crate::daemon::worker) bytes: usize,
     /// It took as many as it was to take.
-    pub(super) more: bool,
+    pub(in crate::daemon::worker) more: bool,
 }
 
 impl Read {
     /// No packet, and the whole round is used up: there is more to do with what came before.
-    pub(super) fn spent() -> Read {
+    pub(in crate::daemon::worker) fn spent() -> Read {
         Read { packets: 0, bytes: ROUND_COST, more: true }
     }
 }
 
 /// What a turn brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Round {
+pub(in crate::daemon::worker) struct Round {
     /// Packets.
-    pub(super) packets: usize,
+    pub(in crate::daemon::worker) packets: usize,
     /// More may wait: the next turn should follow at once.
-    pub(super) more: bool,
+    pub(in crate::daemon::worker) more: bool,
 }
 
 impl Round {
     /// False when nothing came and nothing waits.
-    pub(super) fn brought(self) -> bool {
+    pub(in crate::daemon::worker) fn brought(self) -> bool {
         self.packets > 0 || self.more
     }
 }
 
 /// One turn over the sockets. `share` gives the share of one, `read` makes one call.
-pub(super) fn turn<S>(
+pub(in crate::daemon::worker) fn turn<S>(
     sockets: &mut [S],
     share: impl Fn(&mut S) -> &mut Share,
     mut read: impl FnMut(&mut S) -> Read,

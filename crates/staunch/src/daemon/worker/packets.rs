@@ -1,191 +1,34 @@
 //! The shard's side of the threads that read datagrams: takes what they hand on, and calls them when sockets come and go, a plan
 //! changes, or the process ends.
 //!
-//! Path of a packet: `packet_thread` -> a lane of the exchange -> **[`Worker::take_packets`]** -> `Shard::push_while`.
+//! Path of a packet: `readers::packet_thread` -> a lane of the exchange -> **[`Worker::take_packets`]** -> `Shard::push_while`.
 //! With one reader there are no such threads, and the shard's own thread reads the sockets.
 //! Invariant: while a call waits for the threads, their batches are taken, so none of them waits for room in vain.
 
-use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 use config::plan::Listen;
 use model::{Dropped, Outcome, SourceId};
-use pipeline::{Exchange, IntakeMaker, Turn};
-use tokio::sync::oneshot::Receiver;
-use tokio::sync::oneshot::error::TryRecvError;
+use pipeline::{IntakeMaker, Turn};
 
-use super::handle::ShardHandle;
-use super::packet_thread::{PacketHandle, PacketThread};
-use super::share::Round;
+use super::limits::LAST_READ_MAX_NS;
+use super::readers::packet_thread::{PacketHandle, PacketThread};
+use super::readers::{LOOK_PAUSE, ReadElsewhere, is_answered};
 use super::socket::DatagramSocket;
-use super::{LAST_READ_MAX_NS, SEARCH_MAX_NS, Worker};
-use crate::daemon::shared::complaints::Complaints;
-use crate::daemon::shared::names::shown;
-use crate::kernel::{Drops, SocketGauge};
+use super::socket::share::Round;
+use super::{SEARCH_MAX_NS, Worker};
+use crate::kernel::Drops;
 use sys::clock::Clock;
-use sys::{AsFd, OwnedFd};
 
 /// Memory of the batches that one turn takes, exceeded by at most one batch for each reader.
 const TAKE_BYTES: usize = 1 << 20;
 
-/// Pause between two looks whether the threads have done what they were called for.
-pub(super) const LOOK_PAUSE: Duration = Duration::from_micros(50);
-
-/// Longest wait for them: what a thread may take to empty its sockets, and as long again for the shard to take it.
+/// Longest wait for the threads: what one may take to empty its sockets, and as long again for the shard to take it.
 const CALL_MAX_NS: u64 = 2 * LAST_READ_MAX_NS;
-
-/// Longest wait for them before a question is answered without them.
-const LOOK_MAX_NS: u64 = model::SECOND_NS / 10;
-
-/// Threads that read datagrams; none with one reader.
-#[derive(Debug, Default)]
-pub struct PacketReaders {
-    threads: Vec<Thread>,
-    look: Option<Look>,
-    /// What the kernel counts of their sockets is read by the shard's thread alone.
-    sockets: Vec<ReadElsewhere>,
-}
-
-/// A look at the sockets for the sake of questions.
-#[derive(Debug)]
-struct Look {
-    answers: Vec<Receiver<()>>,
-    /// So many questions were there before.
-    questions: usize,
-    /// When they are answered in any case (monotonic).
-    until_ns: u64,
-}
-
-#[derive(Debug)]
-struct Thread {
-    handle: PacketHandle,
-    /// Sockets that it was given.
-    sockets: usize,
-    thread: Option<JoinHandle<()>>,
-}
-
-/// A socket that one of the threads reads.
-#[derive(Debug)]
-struct ReadElsewhere {
-    source: SourceId,
-    listen: Listen,
-    number: usize,
-    fd: Arc<OwnedFd>,
-    gauge: Arc<SocketGauge>,
-}
-
-impl ReadElsewhere {
-    fn is_at(&self, places: &[(SourceId, Listen)]) -> bool {
-        places.iter().any(|(source, listen)| *source == self.source && *listen == self.listen)
-    }
-
-    fn refuse_more(&self) {
-        if let Err(error) = sys::refuse_more(self.fd.as_fd()) {
-            let at = shown(&self.listen);
-            tracing::debug!("{at} stays open until it is closed: {error}");
-        }
-    }
-}
-
-impl PacketReaders {
-    /// A thread for each lane of the exchange, paused and without sockets.
-    ///
-    /// # Errors
-    /// When the system has no thread, memory or descriptor for it.
-    pub fn start(
-        exchange: &Arc<Exchange>,
-        shard: &ShardHandle,
-        complaints: Complaints,
-    ) -> io::Result<PacketReaders> {
-        let mut all = PacketReaders::default();
-        for number in 0..exchange.packet_lanes() {
-            let (reader, handle) = PacketThread::new(number, exchange, shard, complaints)?;
-            let thread = std::thread::Builder::new().name(format!("packets-{number}"));
-            let thread = Some(thread.spawn(move || reader.run())?);
-            all.threads.push(Thread { handle, sockets: 0, thread });
-        }
-        Ok(all)
-    }
-
-    /// True with one reader: the shard's thread.
-    pub(super) fn is_none(&self) -> bool {
-        self.threads.is_empty()
-    }
-
-    /// How many of the questions that wait may be answered: those that came before each thread has looked at its sockets.
-    pub(super) fn questions_after_a_look(&mut self, waiting: usize) -> usize {
-        if self.is_none() || waiting == 0 {
-            self.look = None;
-            return waiting;
-        }
-        let Some(look) = &mut self.look else {
-            let answers = self.call(PacketThread::look);
-            self.look = Some(Look { answers, questions: waiting, until_ns: Clock::mono_ns() + LOOK_MAX_NS });
-            return 0;
-        };
-        look.answers.retain_mut(|answer| !is_answered(answer));
-        if !look.answers.is_empty() && Clock::mono_ns() < look.until_ns {
-            return 0;
-        }
-        let questions = look.questions;
-        self.look = None;
-        questions
-    }
-
-    /// True while questions wait for the threads.
-    pub(super) fn is_looking(&self) -> bool {
-        self.look.is_some()
-    }
-
-    /// Deals sockets out: those of one address to different threads, others to the thread with the fewest.
-    fn add(&mut self, sockets: Vec<DatagramSocket>) {
-        for socket in sockets {
-            let at = match socket.listen {
-                Listen::Udp(_) => socket.number % self.threads.len(),
-                _ => (0..self.threads.len()).min_by_key(|at| self.threads[*at].sockets).unwrap_or(0),
-            };
-            self.sockets.push(ReadElsewhere {
-                source: socket.source,
-                listen: socket.listen.clone(),
-                number: socket.number,
-                fd: Arc::clone(&socket.fd),
-                gauge: Arc::clone(&socket.gauge),
-            });
-            let thread = &mut self.threads[at];
-            thread.sockets += 1;
-            // It answers nobody: the thread goes on by itself.
-            let _added = thread.handle.call(move |thread| thread.add(vec![socket]));
-        }
-    }
-
-    fn call<R: Send + 'static>(
-        &self,
-        job: impl Fn(&mut PacketThread) -> R + Clone + Send + 'static,
-    ) -> Vec<Receiver<R>> {
-        self.threads.iter().map(|thread| thread.handle.call(job.clone())).collect()
-    }
-}
-
-impl Drop for PacketReaders {
-    fn drop(&mut self) {
-        drop(self.call(PacketThread::end));
-        for thread in &mut self.threads {
-            // One that panicked has logged so.
-            let _ended = thread.thread.take().map(JoinHandle::join);
-        }
-    }
-}
-
-/// True when an answer has come, or none will.
-fn is_answered<R>(answer: &mut Receiver<R>) -> bool {
-    !matches!(answer.try_recv(), Err(TryRecvError::Empty))
-}
 
 impl Worker {
     /// Takes what the threads have handed on, one batch of each in turn. Relays search so long for names that they do not know.
-    pub(super) fn take_packets(&mut self, search_max_ns: u64) -> Round {
+    pub(in crate::daemon::worker) fn take_packets(&mut self, search_max_ns: u64) -> Round {
         let Worker { turn, exchange, .. } = self;
         let until_ns = Clock::mono_ns() + search_max_ns;
         // Lanes whose next batch waits for a search.
@@ -214,7 +57,7 @@ impl Worker {
     }
 
     /// Gives what is left in the lanes its end: what needs no long search goes to the shard, the rest is dropped.
-    pub(super) fn drop_packets(&mut self) {
+    pub(in crate::daemon::worker) fn drop_packets(&mut self) {
         let Worker { turn, exchange, .. } = self;
         for lane in 0..exchange.packet_lanes() {
             while let Some(batch) = exchange.take_packets(lane) {
@@ -225,7 +68,7 @@ impl Worker {
     }
 
     /// Runs `job` on each of the threads, and takes what they hand on until all of them have done it and it is all taken.
-    pub(super) fn call_readers<R: Send + 'static>(
+    pub(in crate::daemon::worker) fn call_readers<R: Send + 'static>(
         &mut self,
         job: impl Fn(&mut PacketThread) -> R + Clone + Send + 'static,
     ) {
@@ -249,7 +92,7 @@ impl Worker {
     }
 
     /// Reads datagrams, where threads of their own do.
-    pub(super) fn go_on_reading(&mut self) {
+    pub(in crate::daemon::worker) fn go_on_reading(&mut self) {
         // Not waited for.
         drop(self.readers.call(PacketThread::go_on));
     }
@@ -293,7 +136,7 @@ impl Worker {
     }
 
     /// Lets nothing more in at the sockets of the threads that are at these places, or at all of them.
-    pub(super) fn refuse_more_elsewhere(&self, places: Option<&[(SourceId, Listen)]>) {
+    pub(in crate::daemon::worker) fn refuse_more_elsewhere(&self, places: Option<&[(SourceId, Listen)]>) {
         let sockets = self.readers.sockets.iter();
         sockets
             .filter(|socket| places.is_none_or(|places| socket.is_at(places)))
@@ -301,7 +144,7 @@ impl Worker {
     }
 
     /// Closes the sockets of the threads at these places; what they have received still counts.
-    pub(super) fn close_elsewhere(&mut self, gone: &[(SourceId, Listen)]) {
+    pub(in crate::daemon::worker) fn close_elsewhere(&mut self, gone: &[(SourceId, Listen)]) {
         if gone.is_empty() {
             return;
         }
@@ -313,7 +156,7 @@ impl Worker {
     }
 
     /// Brings the threads to rest. Sockets that are not at the places that are `passed` on are emptied first.
-    pub(super) fn rest_elsewhere(&mut self, passed: &[(SourceId, Listen)]) {
+    pub(in crate::daemon::worker) fn rest_elsewhere(&mut self, passed: &[(SourceId, Listen)]) {
         let passed: Arc<[(SourceId, Listen)]> = passed.into();
         self.call_readers(move |thread| {
             thread.empty(|socket| !socket.is_at(&passed));
@@ -322,14 +165,16 @@ impl Worker {
     }
 
     /// Reads the kernel's counts of the sockets of the threads, of some sources or of all.
-    pub(super) fn count_drops_elsewhere(&self, sources: Option<&[SourceId]>) {
+    pub(in crate::daemon::worker) fn count_drops_elsewhere(&self, sources: Option<&[SourceId]>) {
         let sockets = self.readers.sockets.iter();
         let theirs = sockets.filter(|socket| sources.is_none_or(|sources| sources.contains(&socket.source)));
         theirs.for_each(|socket| socket.gauge.read(&*socket.fd));
     }
 
     /// What was counted of the kernel's drops at the sockets of the threads.
-    pub(super) fn drops_elsewhere(&self) -> impl Iterator<Item = (SourceId, Listen, usize, Drops)> + '_ {
+    pub(in crate::daemon::worker) fn drops_elsewhere(
+        &self,
+    ) -> impl Iterator<Item = (SourceId, Listen, usize, Drops)> + '_ {
         let drops = |socket: &ReadElsewhere| {
             (socket.source, socket.listen.clone(), socket.number, socket.gauge.drops())
         };

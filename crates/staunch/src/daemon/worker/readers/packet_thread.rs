@@ -1,8 +1,8 @@
 //! A thread that reads datagram sockets: with more than one reader, `packets-0` to `packets-N`.
 //!
 //! Path of a packet: `PacketReader::receive` -> `Intake::datagrams` -> `Exchange::send_packets`, into this thread's lane; the shard
-//! takes it from there (`packet_readers`). The order of rounds over the sockets, and naps while packets keep coming, are those of the shard's
-//! thread (`share`, `sys::Gather`).
+//! takes it from there (`worker::packets`). The order of rounds over the sockets, and naps while packets keep coming, are those of the shard's
+//! thread (`socket::share`, `sys::Gather`).
 //! A source that has used up its room in the lane is not read: what comes meanwhile stays in the kernel's receive buffer, and what
 //! that has no room for is counted there. Packets of a call that unfold to more than the lane has room for are dropped as
 //! `exchange_full`.
@@ -19,10 +19,10 @@ use model::{Batches, Dropped, Now, Outcome, SourceId};
 use pipeline::{Exchange, IntakeMaker};
 use tokio::sync::oneshot;
 
-use super::handle::ShardHandle;
-use super::share::{self, Read, Round};
-use super::socket::{DatagramSocket, ReadMemory, Sink};
-use super::{CHORES_EVERY_NS, LAST_READ_MAX_NS, READER_PACKETS};
+use super::super::limits::{CHORES_EVERY_NS, LAST_READ_MAX_NS, READER_PACKETS};
+use super::super::socket::share::{self, Read, Round};
+use super::super::socket::{DatagramSocket, ReadMemory, Sink};
+use super::super::waking::ShardWaker;
 use crate::daemon::shared::complaints::Complaints;
 use crate::daemon::shared::heartbeat::{Beat, Heartbeat};
 use sys::clock::Clock;
@@ -91,7 +91,7 @@ pub(in crate::daemon) struct PacketThread {
     sockets: Vec<DatagramSocket>,
     complaints: Complaints,
     exchange: Arc<Exchange>,
-    shard: ShardHandle,
+    shard: ShardWaker,
     handle: PacketHandle,
     reader: PacketReader,
     gather: Gather,
@@ -138,10 +138,10 @@ impl PacketThread {
     ///
     /// # Errors
     /// When there is no memory for the packets' arena, or no descriptor for the waker.
-    pub(super) fn new(
+    pub(in crate::daemon::worker) fn new(
         number: usize,
         exchange: &Arc<Exchange>,
-        shard: &ShardHandle,
+        shard: &ShardWaker,
         complaints: Complaints,
     ) -> io::Result<(PacketThread, PacketHandle)> {
         let handle =
@@ -164,7 +164,7 @@ impl PacketThread {
     }
 
     /// Runs until [`Self::end`].
-    pub(super) fn run(mut self) {
+    pub(in crate::daemon::worker) fn run(mut self) {
         let _end = NoteEnd { number: self.number, handle: self.handle.clone(), shard: self.shard.clone() };
         loop {
             self.run_jobs();
@@ -259,29 +259,29 @@ impl PacketThread {
     }
 
     /// More sockets to read.
-    pub(super) fn add(&mut self, sockets: Vec<DatagramSocket>) {
+    pub(in crate::daemon::worker) fn add(&mut self, sockets: Vec<DatagramSocket>) {
         self.sockets.extend(sockets);
     }
 
     /// Reads what is there, if it reads now.
-    pub(super) fn look(&mut self) {
+    pub(in crate::daemon::worker) fn look(&mut self) {
         if !self.is_paused {
             self.receive(|_| true);
         }
     }
 
     /// Reads nothing until [`Self::go_on`].
-    pub(super) fn pause(&mut self) {
+    pub(in crate::daemon::worker) fn pause(&mut self) {
         self.is_paused = true;
     }
 
     /// Begins, or reads again.
-    pub(super) fn go_on(&mut self) {
+    pub(in crate::daemon::worker) fn go_on(&mut self) {
         self.is_paused = false;
     }
 
     /// Reads by the plan that `makers` are of from now on.
-    pub(super) fn follow(&mut self, makers: &[IntakeMaker]) {
+    pub(in crate::daemon::worker) fn follow(&mut self, makers: &[IntakeMaker]) {
         for socket in &mut self.sockets {
             socket.intake = makers[socket.source.index()].make();
         }
@@ -289,7 +289,7 @@ impl PacketThread {
 
     /// Reads what is in the sockets that are meant, while the shard takes it. A flood into sockets that stay open ends it after
     /// [`LAST_READ_MAX_NS`].
-    pub(super) fn empty(&mut self, which: impl Fn(&DatagramSocket) -> bool) {
+    pub(in crate::daemon::worker) fn empty(&mut self, which: impl Fn(&DatagramSocket) -> bool) {
         let until_ns = Clock::mono_ns() + LAST_READ_MAX_NS;
         loop {
             let Got { round, is_full } = self.receive(&which);
@@ -303,14 +303,14 @@ impl PacketThread {
     }
 
     /// Empties the sockets at these places, and closes them.
-    pub(super) fn close(&mut self, gone: &[(SourceId, Listen)]) {
+    pub(in crate::daemon::worker) fn close(&mut self, gone: &[(SourceId, Listen)]) {
         let goes = |socket: &DatagramSocket| socket.is_at(gone);
         self.empty(goes);
         self.sockets.retain(|socket| !goes(socket));
     }
 
     /// Ends the thread.
-    pub(super) fn end(&mut self) {
+    pub(in crate::daemon::worker) fn end(&mut self) {
         self.has_ended = true;
     }
 }
@@ -319,7 +319,7 @@ impl PacketThread {
 struct NoteEnd {
     number: usize,
     handle: PacketHandle,
-    shard: ShardHandle,
+    shard: ShardWaker,
 }
 
 impl Drop for NoteEnd {
@@ -347,6 +347,7 @@ mod tests {
 
     use super::*;
     use crate::daemon::listeners::{self, Opened};
+    use crate::daemon::worker::ShardHandle;
     use crate::kernel::{Drops, Kernel};
     use crate::sources::bind::{Bound, bind};
 
@@ -369,7 +370,7 @@ mod tests {
         let exchange = Arc::new(Exchange::new(1, 8).with_packet_lanes(1, lane_bytes_max));
         let handle = ShardHandle::new().expect("a descriptor is free");
         let (mut thread, handle) =
-            PacketThread::new(0, &exchange, &handle, |_, _| {}).expect("there is memory");
+            PacketThread::new(0, &exchange, handle.waker(), |_, _| {}).expect("there is memory");
         let listen = Listen::Udp("127.0.0.1:0".parse().expect("an address"));
         let (bound, _) = bind(&listen, 1 << 20).expect("a free port");
         let Listen::Udp(to) = bound.place(&listen) else { panic!("it is UDP") };

@@ -8,7 +8,7 @@ use config::plan::Listen;
 use model::SourceAccount;
 use pipeline::Complaint;
 
-use super::BATCH_PACKETS;
+use super::super::limits::BATCH_PACKETS;
 use crate::daemon::shared::complaints::Complaints;
 use crate::daemon::shared::names::shown;
 
@@ -20,12 +20,12 @@ pub struct Senders {
 
 impl Senders {
     /// Whether the kernel should note them in a call of so many packets.
-    pub(super) fn are_noted(&self, slots: usize) -> bool {
+    pub(in crate::daemon::worker) fn are_noted(&self, slots: usize) -> bool {
         slots < BATCH_PACKETS || !self.unnamed.is_empty()
     }
 
     /// Makes a complaint about one of `packets`, or keeps it.
-    pub(super) fn tell(
+    pub(in crate::daemon::worker) fn tell(
         &mut self,
         complaint: Complaint,
         packets: &sys::Packets<'_>,
@@ -53,7 +53,12 @@ impl Senders {
     }
 
     /// Makes the complaints that still have no name.
-    pub(super) fn tell_rest(&mut self, listen: &Listen, account: &SourceAccount, complaints: Complaints) {
+    pub(in crate::daemon::worker) fn tell_rest(
+        &mut self,
+        listen: &Listen,
+        account: &SourceAccount,
+        complaints: Complaints,
+    ) {
         for complaint in self.unnamed.drain(..) {
             if account.first_complaint(complaint.reason) {
                 complaints(&complaint, &format!("an unknown sender at {}", shown(listen)));

@@ -1,5 +1,9 @@
 //! A datagram socket of a source: what was read from it goes through its intake into the shard, or into a lane to it.
 
+pub(super) mod reading;
+pub(super) mod senders;
+pub(super) mod share;
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -9,9 +13,9 @@ use config::plan::Listen;
 use model::{Batches, Dropped, Now, Outcome, SourceAccount, SourceId, Span};
 use pipeline::{Exchange, Intake, Routed, Scratch, Shard};
 
-use super::reading::{Reading, Word};
-use super::senders::Senders;
-use super::share::{Read, Share};
+use self::reading::{Reading, Word};
+use self::senders::Senders;
+use self::share::{Read, Share};
 use crate::daemon::shared::complaints::Complaints;
 use crate::daemon::shared::names::{peer, shown};
 use crate::kernel::SocketGauge;
@@ -51,7 +55,7 @@ pub struct DatagramSocket {
 }
 
 /// Where what was read goes.
-pub(super) trait Sink {
+pub(in crate::daemon::worker) trait Sink {
     /// It is another thread that settles: what is counted and what is in flight must be seen together, and batches must own their
     /// memory.
     const IS_ELSEWHERE: bool;
@@ -61,13 +65,13 @@ pub(super) trait Sink {
 }
 
 /// The shard of this thread.
-pub(super) struct To<'a> {
-    pub(super) shard: &'a mut Shard,
-    pub(super) routed: &'a mut Routed,
+pub(in crate::daemon::worker) struct To<'a> {
+    pub(in crate::daemon::worker) shard: &'a mut Shard,
+    pub(in crate::daemon::worker) routed: &'a mut Routed,
     /// Counts what is left as in flight.
-    pub(super) exchange: &'a Exchange,
+    pub(in crate::daemon::worker) exchange: &'a Exchange,
     /// When long searches end (monotonic).
-    pub(super) until_ns: u64,
+    pub(in crate::daemon::worker) until_ns: u64,
 }
 
 impl Sink for To<'_> {
@@ -90,7 +94,7 @@ impl Sink for To<'_> {
 
 /// What a read needs for a moment, lent to the sockets of a thread one after the other.
 #[derive(Debug, Default)]
-pub(super) struct ReadMemory {
+pub(in crate::daemon::worker) struct ReadMemory {
     scratch: Scratch,
     dense: Dense,
 }
@@ -136,7 +140,7 @@ impl DatagramSocket {
     }
 
     /// One call: what waits at it goes to `to`.
-    pub(super) fn read<S: Sink>(
+    pub(in crate::daemon::worker) fn read<S: Sink>(
         &mut self,
         reader: &mut PacketReader,
         complaints: Complaints,
@@ -162,7 +166,7 @@ impl DatagramSocket {
     }
 
     /// True when it is at one of these places.
-    pub(super) fn is_at(&self, places: &[(SourceId, Listen)]) -> bool {
+    pub(in crate::daemon::worker) fn is_at(&self, places: &[(SourceId, Listen)]) -> bool {
         places.iter().any(|(source, listen)| *source == self.source && *listen == self.listen)
     }
 
@@ -210,7 +214,7 @@ impl DatagramSocket {
     }
 
     /// Makes the complaints that wait for a name.
-    pub(super) fn tell_rest(&mut self, complaints: Complaints) {
+    pub(in crate::daemon::worker) fn tell_rest(&mut self, complaints: Complaints) {
         self.senders.tell_rest(&self.listen, &self.account, complaints);
     }
 
@@ -246,7 +250,7 @@ impl DatagramSocket {
     }
 
     /// Goes on with what is left, as long as there is time. Says whether there is nothing left.
-    pub(super) fn push_left(&mut self, to: &mut To<'_>) -> bool {
+    pub(in crate::daemon::worker) fn push_left(&mut self, to: &mut To<'_>) -> bool {
         let To { shard, routed, exchange, until_ns } = to;
         let mut go_on = || Clock::mono_ns() < *until_ns;
         while let Some(batch) = self.left.pop_front() {
@@ -263,7 +267,7 @@ impl DatagramSocket {
     }
 
     /// Gives what is left its end: what needs no long search goes to the shard, the rest is dropped.
-    pub(super) fn finish_left(&mut self, to: &mut To<'_>) {
+    pub(in crate::daemon::worker) fn finish_left(&mut self, to: &mut To<'_>) {
         for batch in std::mem::take(&mut self.left) {
             to.exchange.uncount_outside(self.source, batch.records());
             let left = to.shard.push_while(batch, Clock::now(), to.routed, &mut || false);
@@ -285,7 +289,7 @@ impl DatagramSocket {
     }
 
     /// Accepts nothing more; senders get an error.
-    pub(super) fn refuse_more(&self) {
+    pub(in crate::daemon::worker) fn refuse_more(&self) {
         if let Err(error) = sys::refuse_more(self.fd.as_fd()) {
             tracing::debug!("{} stays open until it is closed: {error}", shown(&self.listen));
         }
