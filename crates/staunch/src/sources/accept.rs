@@ -22,9 +22,11 @@ use crate::daemon::shared::Shared;
 use crate::daemon::shared::names::shown;
 use crate::daemon::start::descriptors::{self, Permit};
 use crate::sources::bind::{BACKLOG, Bound, listen_again};
+use crate::sources::listener::{Order, StreamSource, idle_timeout, ordered};
 use crate::sources::parked::{Client, Parked};
 use crate::sources::shares::{self, Share, Short};
-use crate::sources::stream::{Order, Stream, StreamSource, idle_timeout, ordered};
+use crate::sources::stream::Stream;
+
 use sys::clock::Clock;
 use sys::{self, UnixListener};
 

@@ -17,9 +17,10 @@ use tokio::sync::watch;
 use crate::admission::ConnectionSlot as Place;
 use crate::daemon::shared::Shared;
 use crate::daemon::shared::acks::AckSlot;
+use crate::sources::listener::{Order, StreamSource, idle_timeout, ordered};
 use crate::sources::stream::{
-    End, Order, Stream, StreamSource, UNREAD_MAX, close, complain, follow, hand_on, idle_timeout,
-    last_read_until_ns, last_reads, note_end, ordered, read_once,
+    End, Stream, UNREAD_MAX, close, complain, follow, hand_on, last_read_until_ns, last_reads, note_end,
+    read_once,
 };
 use sys::clock::Clock;
 

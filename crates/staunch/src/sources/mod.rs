@@ -4,11 +4,9 @@
 pub mod accept;
 mod answered;
 pub mod bind;
-mod handshakes;
+pub mod listener;
 mod log_throttle;
 pub mod own;
 pub mod parked;
 mod shares;
 pub mod stream;
-mod unfinished;
-mod wrapping;

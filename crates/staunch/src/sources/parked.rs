@@ -18,8 +18,8 @@ use crate::admission::{ConnectionSlot, peer_key};
 use crate::daemon::shared::Shared;
 use crate::daemon::shared::names::peer;
 use crate::sources::answered::Answered;
-use crate::sources::stream::{Order, Plain, Stream, StreamSource};
-use crate::sources::wrapping::Wrapping;
+use crate::sources::listener::{Order, StreamSource};
+use crate::sources::stream::{Plain, Stream, Wrapping};
 
 /// The client of a connection when it was accepted: after its end, the socket does not show it any more.
 #[derive(Clone, Copy)]
@@ -139,7 +139,8 @@ mod passing {
 
     use super::{Client, Kind, Parked};
     use crate::daemon::shared::Shared;
-    use crate::sources::stream::{Stream, StreamSource};
+    use crate::sources::listener::StreamSource;
+    use crate::sources::stream::Stream;
     use model::ConnectionId;
     use pipeline::Unfinished;
     use sys::{BorrowedFd, OwnedFd};

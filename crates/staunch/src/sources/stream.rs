@@ -8,214 +8,39 @@
 //! await. Messages may decode to more than one batch, so their connections take turns ([`Shared::turns`]). All
 //! connections take turns when reads are slow ([`Shared::floor`]).
 
-use std::cell::RefCell;
+mod handshakes;
+mod reading;
+mod socket;
+mod unfinished;
+mod wrapping;
+
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use config::plan::{Listen, SourcePlan};
-use model::{Batches, Dropped, Outcome, PeerKey, SourceAccount};
-use pipeline::{Broken, Intake, IntakeMaker, Scratch};
-use tokio::net::TcpStream;
-use tokio::runtime::Handle;
+use model::{Batches, Dropped, Outcome, PeerKey};
+use pipeline::{Broken, Intake};
 use tokio::sync::watch;
+
+use self::reading::more;
+pub(super) use self::reading::{End, close, last_reads, read_once};
+pub(super) use self::socket::Stream;
+use self::unfinished::tell_full;
+pub(super) use self::wrapping::Wrapping;
+use self::wrapping::{tell_closed, tell_failed};
 
 use crate::admission::ConnectionSlot;
 use crate::daemon::shared::Shared;
-use crate::daemon::shared::complaints::Complaints;
 use crate::daemon::shared::names::shown;
 use crate::daemon::shared::turns::Place;
-use crate::sources::unfinished::tell_full;
-use crate::sources::wrapping::{Wrapping, tell_closed, tell_failed};
-use sys::UnixStream;
+use crate::sources::listener::{Order, StreamSource, idle_timeout, ordered};
 use sys::clock::Clock;
-
-/// Most bytes of one read.
-const READ_BYTES: usize = 64 * 1024;
 
 /// A client that reads none of its replies for this long is closed, with any `idle_timeout`.
 pub(super) const UNREAD_MAX: Duration = Duration::from_secs(30);
 
 /// Ordinary lines leave less unfinished after a read.
 const MUCH_UNFINISHED_BYTES: usize = 4096;
-
-/// Most bytes of a connection during a stop: data that its peer had already sent. A peer that continues to send does
-/// not delay the end.
-const LAST_READ_BYTES_MAX: u64 = 8 << 20;
-
-thread_local! {
-    // One buffer for all connections of the runtime's thread: it is only used between two awaits.
-    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
-    // The same for the results of a read.
-    static PARSED: RefCell<Scratch> = RefCell::new(Scratch::default());
-}
-
-/// The data of a listener's tasks.
-#[derive(Clone, Debug)]
-pub struct StreamSource {
-    /// Its plan.
-    pub plan: Arc<SourcePlan>,
-    /// Its address.
-    pub listen: Listen,
-    /// Its account.
-    pub account: Arc<SourceAccount>,
-    /// TLS settings of its connections, if any.
-    pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// Creates the intake of a connection.
-    pub intake: IntakeMaker,
-    /// The receiver of log messages about bad lines.
-    pub complaints: Complaints,
-}
-
-/// The order for a listener and its connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Accept connections and read them.
-    Serve,
-    /// End: received data still counts.
-    Stop,
-    /// Pause: this process or another one continues the connections. New ones wait in the backlog.
-    HandOver,
-    /// Pause after reading received data, including new connections in the backlog: the other process does not have
-    /// this listener, and it ends here unless that process fails.
-    Empty,
-}
-
-pub(super) enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Stream {
-    pub(super) async fn readable(&self) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.readable().await,
-            Stream::Unix(stream) => stream.readable().await,
-        }
-    }
-
-    pub(super) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.try_read(buffer),
-            Stream::Unix(stream) => stream.try_read(buffer),
-        }
-    }
-
-    pub(super) async fn writable(&self) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.writable().await,
-            Stream::Unix(stream) => stream.writable().await,
-        }
-    }
-
-    pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.try_write(bytes),
-            Stream::Unix(stream) => stream.try_write(bytes),
-        }
-    }
-
-    /// Registers it with another runtime, whose tasks read it from now on.
-    ///
-    /// # Errors
-    /// When this process may not open another descriptor, or the runtime cannot register it. It is unchanged then.
-    pub(super) fn move_to(&mut self, runtime: &Handle) -> io::Result<()> {
-        // Registration uses the current context.
-        let _context = runtime.enter();
-        *self = match self {
-            Stream::Tcp(stream) => {
-                let socket = socket2::SockRef::from(&*stream).try_clone()?;
-                Stream::Tcp(TcpStream::from_std(socket.into())?)
-            }
-            #[cfg(unix)]
-            Stream::Unix(stream) => {
-                let socket = socket2::SockRef::from(&*stream).try_clone()?;
-                Stream::Unix(UnixStream::from_std(socket.into())?)
-            }
-            #[cfg(not(unix))]
-            Stream::Unix(_) => return Err(io::ErrorKind::Unsupported.into()),
-        };
-        Ok(())
-    }
-
-    /// A connection that another process accepted at `listen`.
-    #[cfg(target_os = "linux")]
-    pub(super) fn adopted(fd: sys::OwnedFd, listen: &Listen) -> io::Result<Stream> {
-        Ok(match listen {
-            Listen::Tcp(_) => {
-                let stream = std::net::TcpStream::from(fd);
-                stream.set_nonblocking(true)?;
-                Stream::Tcp(TcpStream::from_std(stream)?)
-            }
-            _ => {
-                let stream = std::os::unix::net::UnixStream::from(fd);
-                stream.set_nonblocking(true)?;
-                Stream::Unix(UnixStream::from_std(stream)?)
-            }
-        })
-    }
-
-    /// Its socket.
-    #[cfg(target_os = "linux")]
-    pub(super) fn as_fd(&self) -> sys::BorrowedFd<'_> {
-        use sys::AsFd;
-        match self {
-            Stream::Tcp(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
-        }
-    }
-
-    /// Address of its client; `None` at a unix socket, or when the client has gone.
-    #[cfg(target_os = "linux")]
-    pub(super) fn peer_ip(&self) -> Option<IpAddr> {
-        match self {
-            Stream::Tcp(stream) => Some(stream.peer_addr().ok()?.ip()),
-            Stream::Unix(_) => None,
-        }
-    }
-
-    /// The client's process at a unix socket.
-    pub(super) fn process_key(&self) -> PeerKey {
-        match self {
-            Stream::Tcp(_) => PeerKey::Local,
-            #[cfg(unix)]
-            Stream::Unix(stream) => stream.peer_cred().map_or(PeerKey::Local, |peer| PeerKey::Process {
-                uid: peer.uid(),
-                pid: peer.pid().and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0),
-            }),
-            #[cfg(not(unix))]
-            Stream::Unix(_) => PeerKey::Local,
-        }
-    }
-
-    /// The client for the log; less is known of one that has gone.
-    pub(super) fn shown_peer(&self, from: PeerKey) -> String {
-        let address = match self {
-            Stream::Tcp(stream) => stream.peer_addr().ok(),
-            Stream::Unix(_) => None,
-        };
-        let canonical = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
-        address.map_or_else(|| from.to_string(), |address| canonical(address).to_string())
-    }
-
-    /// Sends replies without delay.
-    pub(super) fn send_at_once(&self) {
-        if let Stream::Tcp(stream) = self {
-            // Otherwise they arrive a little later.
-            let _refused = stream.set_nodelay(true);
-        }
-    }
-
-    /// Makes the client read the end after the last reply. A unix socket needs no such call.
-    pub(super) fn end_writing(&self) {
-        if let Stream::Tcp(stream) = self {
-            // It fails only when the client is gone.
-            let _gone = socket2::SockRef::from(stream).shutdown(std::net::Shutdown::Write);
-        }
-    }
-}
 
 /// A connection without acknowledgements.
 pub(super) struct Plain {
@@ -452,52 +277,6 @@ impl Drop for Plain {
     }
 }
 
-/// Resolves when the order is no longer to serve. Cancel-safe.
-pub(super) async fn ordered(orders: &mut watch::Receiver<Order>) -> Order {
-    // A closed channel also means the end.
-    orders.wait_for(|order| *order != Order::Serve).await.map_or(Order::Stop, |order| *order)
-}
-
-/// How a connection ended.
-pub(super) enum End {
-    /// It has not ended: it is paused and unchanged.
-    AtRest,
-    /// The peer closed it: a last line without a line feed is complete.
-    Orderly,
-    /// It was closed without TLS's close message, so its peer may have had more to send.
-    CutOff,
-    /// We stopped first: the rest of its last line may be in flight.
-    Stopped,
-    /// It was silent for long, and its slot was given to another connection.
-    Replaced,
-    /// Reset, or a timeout.
-    Broken(String),
-    /// The rest cannot be parsed in its source's format.
-    Unreadable(Broken),
-    /// A compressed stream that cannot be decompressed.
-    Unpackable(&'static str),
-    /// The client got `err`.
-    Failed,
-}
-
-impl End {
-    /// After the last read of a paused connection: its peer may have ended it meanwhile.
-    pub(super) fn at_rest(self) -> End {
-        match self {
-            End::Stopped => End::AtRest,
-            ended => ended,
-        }
-    }
-}
-
-/// The idle timeout of a connection.
-pub(super) fn idle_timeout(plan: &SourcePlan) -> Duration {
-    match plan.idle_timeout_ms {
-        0 => Duration::from_secs(u64::from(u32::MAX)),
-        ms => Duration::from_millis(ms),
-    }
-}
-
 /// Changed parsing options of a reload apply from the next read on.
 pub(super) fn follow(intake: &mut Intake, updates: &mut watch::Receiver<StreamSource>) {
     // A removed listener sends no changes.
@@ -509,28 +288,6 @@ pub(super) fn follow(intake: &mut Intake, updates: &mut watch::Receiver<StreamSo
 /// When a stopping connection begins no further read.
 pub(super) fn last_read_until_ns(shared: &Shared) -> u64 {
     Clock::mono_ns() + shared.last_read_max().as_nanos() as u64
-}
-
-/// Most reads of a stopping connection.
-pub(super) fn last_reads() -> u64 {
-    LAST_READ_BYTES_MAX / READ_BYTES as u64
-}
-
-/// One read. `None` when there was nothing to read.
-pub(super) fn read_once(stream: &Stream, intake: &mut Intake) -> Result<Option<Batches<'static>>, End> {
-    SCRATCH.with_borrow_mut(|scratch| {
-        let Some(len) = read_bytes(stream, scratch)? else { return Ok(None) };
-        let mut batch = take_apart(&scratch[..len], intake);
-        batch.ack = intake.mark();
-        Ok(Some(batch))
-    })
-}
-
-/// Parses the next `bytes` of the connection.
-pub(super) fn take_apart(bytes: &[u8], intake: &mut Intake) -> Batches<'static> {
-    let batch = PARSED.with_borrow_mut(|parsed| intake.stream(bytes, Clock::now(), parsed).into_owned());
-    intake.settle_too_long();
-    batch
 }
 
 /// Counts and logs a connection whose data cannot be processed any further, with or without acknowledgements.
@@ -552,11 +309,6 @@ pub(super) fn note_end(end: &End, source: &StreamSource, (stream, from): (&Strea
     };
     source.account.connections_broken.fetch_add(1, Relaxed);
     tracing::debug!("connection of {} to {}: {why}", stream.shown_peer(from), shown(&source.listen));
-}
-
-/// The last batch of a connection, see [`Intake::close`].
-pub(super) fn close(intake: &mut Intake, orderly: bool) -> Batches<'static> {
-    PARSED.with_borrow_mut(|parsed| intake.close(orderly, Clock::now(), parsed).into_owned())
 }
 
 /// Waits until it is the connection's turn and its data can be passed on at once. The data must be passed on before the
@@ -582,33 +334,11 @@ async fn hand_on_all(
         // One message may have many pieces, and other tasks have their turn.
         tokio::task::yield_now().await;
         shared.floor().turn(intake.source(), from).await;
-        let batch = shared
-            .floor()
-            .run(|| PARSED.with_borrow_mut(|parsed| intake.more(Clock::now(), parsed).into_owned()));
+        let batch = shared.floor().run(|| more(intake));
         complain(intake, source, (stream, from));
         taken = hand_on(batch, from, shared).await;
     }
     taken
-}
-
-/// The same for bytes that are not lines yet.
-pub(super) fn read_scratch<R>(
-    stream: &Stream,
-    take: impl FnOnce(&[u8]) -> Result<R, End>,
-) -> Result<Option<R>, End> {
-    SCRATCH.with_borrow_mut(|scratch| match read_bytes(stream, scratch)? {
-        Some(len) => take(&scratch[..len]).map(Some),
-        None => Ok(None),
-    })
-}
-
-fn read_bytes(stream: &Stream, into: &mut [u8]) -> Result<Option<usize>, End> {
-    match stream.try_read(into) {
-        Ok(0) => Err(End::Orderly),
-        Ok(len) => Ok(Some(len)),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-        Err(error) => Err(End::Broken(error.to_string())),
-    }
 }
 
 /// Passes a batch of the peer `from` to the shard; waits for room, in turn with connections that want to read. False

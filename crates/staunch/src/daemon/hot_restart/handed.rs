@@ -26,8 +26,8 @@ use crate::daemon::outlet::Outlet;
 use crate::daemon::queues::{self, syncs};
 use crate::daemon::shared::{Shared, Wiring};
 use crate::kernel::Drops;
+use crate::sources::listener::StreamSource;
 use crate::sources::parked::Parked;
-use crate::sources::stream::StreamSource;
 use sys::OwnedFd;
 use sys::data_dir::DataDir;
 

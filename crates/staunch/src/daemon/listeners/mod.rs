@@ -21,8 +21,8 @@ use crate::daemon::worker::{DatagramSocket, Reading, Senders, Share};
 use crate::kernel::{Drops, Kernel, SocketOpened};
 use crate::sources::accept::{Before, accept};
 use crate::sources::bind::{self, Bound, ShortBuffer, SocketFile, bind};
+use crate::sources::listener::{Order, StreamSource};
 use crate::sources::parked::Parked;
-use crate::sources::stream::{Order, StreamSource};
 use sys::OwnedFd;
 
 /// An open listener that is not served yet.

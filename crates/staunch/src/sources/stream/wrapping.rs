@@ -15,9 +15,11 @@ use pipeline::{Broken, Intake};
 use rustls::ServerConnection;
 use wire::compression::Decompressor;
 
-use crate::sources::handshakes::{Handshake, Handshakes, STALL};
+use super::handshakes::{Handshake, Handshakes, STALL};
+use super::reading::{End, read_scratch, take_apart};
+use super::socket::Stream;
+use crate::sources::listener::StreamSource;
 use crate::sources::log_throttle::LogThrottle;
-use crate::sources::stream::{End, Stream, StreamSource, read_scratch, take_apart};
 use sys::clock::Clock;
 
 /// Timeout for the first byte of a handshake.
@@ -72,7 +74,7 @@ impl Patience {
 }
 
 /// The TLS and compression state of a connection.
-pub(super) struct Wrapping {
+pub(in crate::sources) struct Wrapping {
     tls: Option<Box<ServerConnection>>,
     /// Bytes given to rustls since it last returned data.
     without_data: usize,
@@ -96,14 +98,14 @@ enum Ending {
 }
 
 /// Logs a failed handshake, one a minute for each source.
-pub(super) fn tell_failed(source: &str, from: &str, why: &str, failed: u64) {
+pub(in crate::sources) fn tell_failed(source: &str, from: &str, why: &str, failed: u64) {
     if may_log_now(source) {
         tracing::warn!("source `{source}`: a TLS handshake with {from} failed: {why} ({failed} so far)");
     }
 }
 
 /// The same for a connection that is closed after its handshake because of a TLS error.
-pub(super) fn tell_closed(source: &str, from: &str, why: &str) {
+pub(in crate::sources) fn tell_closed(source: &str, from: &str, why: &str) {
     if may_log_now(source) {
         tracing::warn!("source `{source}`: a TLS connection from {from} is closed: {why}");
     }
@@ -116,7 +118,7 @@ fn may_log_now(source: &str) -> bool {
 impl Wrapping {
     /// For a connection that was not read yet; `None` without TLS and compression, and for one that another process has
     /// begun to read.
-    pub(super) fn new(source: &StreamSource, begun: bool) -> Option<Wrapping> {
+    pub(in crate::sources) fn new(source: &StreamSource, begun: bool) -> Option<Wrapping> {
         let decompressor = Decompressor::new(source.plan.compression);
         if begun || (decompressor.is_none() && source.tls.is_none()) {
             return None;
@@ -139,11 +141,11 @@ impl Wrapping {
     }
 
     /// True for a connection that ends because of a TLS error, not because of its socket.
-    pub(super) fn is_tls_broken(&self) -> bool {
+    pub(in crate::sources) fn is_tls_broken(&self) -> bool {
         self.tls_broken
     }
 
-    pub(super) fn is_handshaking(&self) -> bool {
+    pub(in crate::sources) fn is_handshaking(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
@@ -151,7 +153,10 @@ impl Wrapping {
     ///
     /// # Errors
     /// The reason in words.
-    pub(super) async fn shake_hands(&mut self, (stream, from): (&Stream, PeerKey)) -> Result<(), String> {
+    pub(in crate::sources) async fn shake_hands(
+        &mut self,
+        (stream, from): (&Stream, PeerKey),
+    ) -> Result<(), String> {
         match tokio::time::timeout(SILENCE_MAX, stream.readable()).await {
             Ok(Ok(())) => self.shake_hands_within(HANDSHAKE_MAX, STALL, (stream, from)).await,
             Ok(Err(error)) => Err(error.to_string()),
@@ -213,13 +218,13 @@ impl Wrapping {
     }
 
     /// True when there may be lines, or an end, without another read of the socket.
-    pub(super) fn has_more(&self) -> bool {
+    pub(in crate::sources) fn has_more(&self) -> bool {
         let unpacks = self.decompressor.as_ref().is_some_and(Decompressor::has_more);
         unpacks || !self.plain.is_empty() || self.end.is_some()
     }
 
     /// One read of buffered data, or of the socket. `None` when there was nothing to read.
-    pub(super) fn read_once(
+    pub(in crate::sources) fn read_once(
         &mut self,
         stream: &Stream,
         intake: &mut Intake,
@@ -382,8 +387,8 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::UnixStream;
 
+    use super::super::handshakes::HANDSHAKES_PER_PEER_MAX;
     use super::*;
-    use crate::sources::handshakes::HANDSHAKES_PER_PEER_MAX;
 
     /// An address that a socket pair does not have.
     const PEER: PeerKey = PeerKey::V4(0x0a00_0001);

@@ -5,8 +5,9 @@
 use model::PeerKey;
 use pipeline::UnfinishedFull;
 
+use super::socket::Stream;
+use crate::sources::listener::StreamSource;
 use crate::sources::log_throttle::LogThrottle;
-use crate::sources::stream::{Stream, StreamSource};
 use sys::clock::Clock;
 
 static CLOSED: LogThrottle = LogThrottle::new();
