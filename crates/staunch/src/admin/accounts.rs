@@ -1,5 +1,8 @@
 //! `/api/v1/accounts`: both balances, with every loss by its reason.
 
+pub mod checkpoints;
+pub mod transforms;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,9 +15,9 @@ use model::{
 };
 use serde::{Serialize, Serializer};
 
-use crate::admin::checkpoints::{self, CheckpointRow};
+use self::checkpoints::CheckpointRow;
+use self::transforms::TransformRow;
 use crate::admin::clients::ClientAccount;
-use crate::admin::transforms::{self, TransformRow};
 use crate::build;
 use crate::daemon::outlet::{DiskLook, Look, Outlet};
 use crate::daemon::shared::{Shared, Wiring};
@@ -742,8 +745,8 @@ fn outputs_of_one_name_share_the_position_of_the_first() {
 
 #[test]
 fn the_page_on_the_api_shows_these_documents() {
+    use crate::admin::accounts::transforms::EdgeRow;
     use crate::admin::series::{SeriesItem, SeriesPage};
-    use crate::admin::transforms::EdgeRow;
     fn members(value: &serde_json::Value) -> Vec<&String> {
         value.as_object().into_iter().flat_map(|object| object.keys()).collect()
     }

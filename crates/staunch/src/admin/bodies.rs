@@ -23,7 +23,7 @@ use model::PeerKey;
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Refusal;
+use super::refusal::Refusal;
 
 /// Most bodies that are read or processed at once.
 const BODIES_MAX: usize = 4;

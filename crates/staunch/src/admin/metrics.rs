@@ -3,59 +3,27 @@
 mod acks;
 mod certificates;
 mod disk;
+mod family;
 mod kernel;
 mod of_process;
 mod reasons;
 mod relay;
 mod transforms;
 
-use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use self::family::{family, loss_rows};
 use self::reasons::Nodes;
 use model::{Kind, Now, OutputSum, SECOND_NS};
 use pipeline::ShardFigures;
 
-use crate::admin::accounts::{self, AccountsPage, LossTable};
-use crate::admin::checkpoints::CheckpointRow;
+use crate::admin::accounts::checkpoints::CheckpointRow;
+use crate::admin::accounts::{self, AccountsPage};
 use crate::admin::relay::{self as relay_page, RelayRow};
 use crate::build;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::Asking;
-
-/// A family of self-metrics that is being written.
-struct Family<'a> {
-    out: &'a mut String,
-    name: &'static str,
-}
-
-fn family<'a>(out: &'a mut String, name: &'static str, kind: &str, help: &str) -> Family<'a> {
-    // Writing to a String cannot fail.
-    let _ok = write!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
-    Family { out, name }
-}
-
-impl Family<'_> {
-    fn row(&mut self, labels: &[(&str, &str)], value: f64) {
-        self.part("", labels, value);
-    }
-
-    /// A row with a suffix after the family's name: `_bucket`, `_sum`, `_count`.
-    fn part(&mut self, suffix: &str, labels: &[(&str, &str)], value: f64) {
-        self.out.push_str(self.name);
-        self.out.push_str(suffix);
-        for (at, (label, text)) in labels.iter().enumerate() {
-            let open = if at == 0 { '{' } else { ',' };
-            let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let _ok = write!(self.out, "{open}{label}=\"{text}\"");
-        }
-        if !labels.is_empty() {
-            self.out.push('}');
-        }
-        let _ok = writeln!(self.out, " {value}");
-    }
-}
 
 /// Aggregations whose figures are read in one slice of the shard's thread.
 const SLICE_FIGURES: usize = 64;
@@ -127,20 +95,6 @@ fn render(
     checkpoints(&mut out, page);
     relay::relays(&mut out, relays);
     out
-}
-
-fn loss_rows(family: &mut Family<'_>, of: (&str, &str), losses: &LossTable) {
-    loss_rows_of(family, &[of], losses);
-}
-
-fn loss_rows_of(family: &mut Family<'_>, of: &[(&str, &str)], losses: &LossTable) {
-    for (group, reasons) in losses {
-        for (reason, count) in reasons {
-            let labels: Vec<_> =
-                of.iter().copied().chain([("outcome", *group), ("reason", *reason)]).collect();
-            family.row(&labels, *count as f64);
-        }
-    }
 }
 
 fn sources(out: &mut String, page: &AccountsPage, nodes: &Nodes<'_>) {

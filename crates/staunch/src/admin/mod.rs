@@ -2,42 +2,32 @@
 
 pub mod accounts;
 mod bodies;
-pub mod checkpoints;
 pub mod clients;
 mod guard;
 pub mod http;
 pub mod management;
 pub mod metrics;
+pub mod port_kind;
 pub mod queues;
+mod refusal;
 pub mod relay;
 mod reload;
 pub mod series;
 mod server;
-pub mod transforms;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use axum::http::StatusCode;
 use config::plan::{ManagementPlan, Plan};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use self::port_kind::PortKind;
 use crate::carbon_c_relay::log_targets::NOT_AN_ERROR;
 use crate::daemon::hot_restart::Inheritance;
 use crate::daemon::shared::Shared;
-use crate::daemon::worker::Unanswered;
 use crate::sources::bind::listen_tcp;
-
-/// Why a request is rejected: a status and a sentence.
-type Refusal = (StatusCode, String);
-
-impl From<Unanswered> for Refusal {
-    fn from(why: Unanswered) -> Refusal {
-        (StatusCode::SERVICE_UNAVAILABLE, why.to_string())
-    }
-}
 
 /// The open ports of a plan, before they are served.
 #[derive(Debug, Default)]
@@ -57,15 +47,6 @@ pub struct ServedPorts {
     pub listeners: Vec<(PortKind, SocketAddr, TcpListener)>,
     /// They end with the daemon, when no request is open any more.
     pub tasks: JoinSet<()>,
-}
-
-/// What a port is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PortKind {
-    /// HTTP.
-    Http,
-    /// A management port.
-    Management,
 }
 
 /// Opens the ports of `plan`. Also returns one sentence for each port that could not be opened. With the built-in plan,

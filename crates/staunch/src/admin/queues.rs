@@ -15,9 +15,9 @@ use deliver::queue::Block;
 use model::{Dropped, Now, SECOND_NS};
 use serde::Deserialize;
 
-use super::Refusal;
 use super::accounts::{Took, in_slices};
 use super::bodies::Whole;
+use super::refusal::Refusal;
 use crate::daemon::outlet::{Outlet, is_retired};
 use crate::daemon::shared::Shared;
 use client::blocks::{Form, LineBlocks, from_json, takes};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use serde::Serialize;
 
-use crate::admin::Refusal;
+use crate::admin::refusal::Refusal;
 use crate::daemon::shared::Shared;
 use crate::daemon::shared::reloads::ReloadEnd;
 

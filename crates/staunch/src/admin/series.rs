@@ -12,8 +12,8 @@ use pipeline::{SLICE_SERIES_MAX, SeriesRow};
 use process::glob::Glob;
 use serde::{Deserialize, Serialize};
 
-use super::Refusal;
 use super::bodies::Room;
+use super::refusal::Refusal;
 use crate::daemon::worker::Asking;
 
 /// Default number of rows in a page.

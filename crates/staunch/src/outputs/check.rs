@@ -25,7 +25,7 @@ use wire::management::{HEALTH_REPLY_BYTES_MAX, HEALTH_REQUEST, health_reply};
 
 use crate::daemon::outlet::{CheckState, Outlet, is_retired};
 use crate::daemon::shared::Shared;
-use crate::outputs::names::{Following, Names};
+use crate::outputs::addresses::names::{Following, Names};
 use crate::outputs::socket::tcp;
 use sys::clock::Clock;
 

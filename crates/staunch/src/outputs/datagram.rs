@@ -5,6 +5,8 @@
 //! (`lanes`).
 //! Invariant: a turn takes the queue's lock only for polls, and never waits; `Driver::rest` waits.
 
+pub mod lanes;
+
 #[cfg(test)]
 mod tests;
 
@@ -21,12 +23,12 @@ use deliver::plan::SenderPlan;
 use model::Now;
 use tokio::time::Sleep;
 
+use self::lanes::Lanes;
 use crate::daemon::outlet::Outlet;
-use crate::outputs::lanes::Lanes;
-use crate::outputs::locator::{Found, Locator};
+use crate::outputs::addresses::locator::{Found, Locator};
+use crate::outputs::progress::{end, publish, worked};
 use crate::outputs::socket::DatagramSocket;
 use crate::outputs::telling::Teller;
-use crate::outputs::{end, publish, worked};
 use sys::clock::Clock;
 use sys::errno;
 

@@ -12,8 +12,8 @@ use deliver::file::{FileAction, FileSender, RotationStep, rotation};
 use deliver::plan::FilePlan;
 
 use crate::daemon::outlet::{Outlet, Seen};
+use crate::outputs::progress::{end, publish, worked};
 use crate::outputs::telling::Teller;
-use crate::outputs::{end, publish, worked};
 use sys::clock::Clock;
 use sys::{self, Writable, links};
 

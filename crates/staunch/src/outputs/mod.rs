@@ -1,32 +1,28 @@
 //! Outputs: each has a task or thread that drives its sender (`deliver`) with a real socket or file.
 
+pub mod addresses;
 pub mod check;
 pub mod datagram;
 pub mod errors;
 pub mod failures;
 pub mod file;
-pub mod hearing;
 pub mod key_flush;
-pub mod lanes;
-pub mod locator;
-pub mod names;
+mod progress;
 pub mod runtime;
 pub mod socket;
 pub mod stream;
 pub mod telling;
-pub mod wrapping;
 
 use std::sync::Arc;
 
 use config::plan::{Addresses, Destination, Link, StreamLink};
-use deliver::EndpointState;
 use deliver::plan::{FilePlan, SenderPlan};
 use model::OutputId;
 use tokio::task::JoinSet;
 
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
-use crate::outputs::locator::{Directory, Locator};
+use crate::outputs::addresses::locator::{Directory, Locator};
 use crate::outputs::stream::Dialing;
 use sys::clock::Clock;
 
@@ -160,36 +156,6 @@ fn spawn_file(
         }
     });
     Ok(())
-}
-
-/// The last step of the task of connection `number`.
-fn end(outlet: &Outlet, number: usize, state: EndpointState) {
-    publish(outlet, number, 0, 0, state);
-    if outlet.ends_with(number)
-        && let Some((disk, copies)) = outlet.left_on_disk()
-    {
-        tracing::warn!(
-            "output `{}` was removed and its drain time is over; {} stay in {} until an output of that name has a queue \
-             on disk again",
-            outlet.name,
-            client::stdio::records(copies),
-            disk.folder().path().display()
-        );
-    }
-    outlet.set_ended(number);
-}
-
-/// Adds the time since `since_ns` to the output's busy time.
-fn worked(outlet: &Outlet, since_ns: u64) {
-    let busy_ns = Clock::mono_ns().saturating_sub(since_ns);
-    outlet.account.busy_ns.fetch_add(busy_ns, std::sync::atomic::Ordering::Relaxed);
-}
-
-fn publish(outlet: &Outlet, number: usize, copies: u64, bytes: u64, state: EndpointState) {
-    if let Some((_, at)) = state.last_failure {
-        outlet.account.last_error_s.store(at.wall_seconds(), std::sync::atomic::Ordering::Relaxed);
-    }
-    outlet.publish(number, copies, bytes, state);
 }
 
 /// Reports a skipped test of outputs in the summary of `make test`. The test runner would hide the output of passed

@@ -2,6 +2,9 @@
 //!
 //! Not here: the data, outcomes and retries (`deliver::stream`), addresses (`locator`).
 
+pub mod hearing;
+pub mod wrapping;
+
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
@@ -16,14 +19,14 @@ use deliver::stream::{Action, CloseReason, StreamSender};
 use model::OutputId;
 use tokio::task::JoinHandle;
 
+use self::hearing::{Answers, FirstLine, Hearing};
+use self::wrapping::Wrapping;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
-use crate::outputs::hearing::{Answers, FirstLine, Hearing};
-use crate::outputs::locator::{Found, Locator};
+use crate::outputs::addresses::locator::{Found, Locator};
+use crate::outputs::progress::{end, publish, worked};
 use crate::outputs::socket::StreamSocket;
 use crate::outputs::telling::Teller;
-use crate::outputs::wrapping::Wrapping;
-use crate::outputs::{end, publish, worked};
 use sys::clock::Clock;
 use sys::{self, AsFd};
 
@@ -550,8 +553,8 @@ mod tests {
     use model::OutputAccount;
 
     use super::*;
-    use crate::outputs::locator::{Directory, OwnListeners};
-    use crate::outputs::names::tests::Dns;
+    use crate::outputs::addresses::locator::{Directory, OwnListeners};
+    use crate::outputs::addresses::names::tests::Dns;
 
     /// The first line on the next connection.
     async fn line(listener: &tokio::net::TcpListener) -> (tokio::net::TcpStream, Vec<u8>) {

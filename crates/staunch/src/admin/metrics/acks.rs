@@ -1,6 +1,6 @@
 //! Acknowledgements sent to clients, and copies in doubt at outputs.
 
-use super::family;
+use super::family::family;
 use crate::admin::accounts::AccountsPage;
 
 /// Acknowledgements, for sources with `ack_when`.

@@ -2,7 +2,7 @@
 
 use model::{Now, SECOND_NS};
 
-use super::family;
+use super::family::family;
 use tls::{Expiry, Whose};
 
 /// Seconds until each expiry, according to the file when it was read.

@@ -1,6 +1,6 @@
 //! Self-metrics of queues on disk: one row for each output with such a queue.
 
-use super::family;
+use super::family::family;
 use crate::admin::accounts::{AccountsPage, DiskRow};
 
 pub(super) fn queues(out: &mut String, page: &AccountsPage) {

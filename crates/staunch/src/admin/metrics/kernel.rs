@@ -1,6 +1,6 @@
 //! Self-metrics of socket buffers and kernel drops: sockets of the daemon, and all sockets of the machine.
 
-use super::family;
+use super::family::family;
 use crate::admin::accounts::{AccountsPage, SocketRow};
 use crate::daemon::shared::Shared;
 use crate::kernel::{BATCH_BOUNDS, UdpCounters};

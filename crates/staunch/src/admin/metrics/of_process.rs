@@ -1,6 +1,6 @@
 //! Metrics of the process, as in all Prometheus clients, and the state of the config.
 
-use super::family;
+use super::family::family;
 use crate::daemon::shared::Shared;
 
 pub(super) fn all(out: &mut String, shared: &Shared) {

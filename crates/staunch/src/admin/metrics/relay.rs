@@ -1,6 +1,6 @@
 //! Self-metrics of relays: points by result, memory of names and aggregation rules, and how long sources waited for outputs.
 
-use super::family;
+use super::family::family;
 use crate::admin::accounts::AccountsPage;
 use crate::admin::relay::RelayRow;
 use crate::daemon::shared::Blocked;

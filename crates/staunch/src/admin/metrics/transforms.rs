@@ -1,7 +1,7 @@
 //! Self-metrics of the edges into transforms.
 
+use super::family::{family, loss_rows_of};
 use super::reasons::Nodes;
-use super::{family, loss_rows_of};
 use crate::admin::accounts::AccountsPage;
 
 pub(super) fn edges(out: &mut String, page: &AccountsPage, nodes: &Nodes<'_>) {

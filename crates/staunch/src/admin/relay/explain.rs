@@ -18,7 +18,7 @@ use process::relay::{Entry, Line, Router, RouterSnapshot};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
-use crate::admin::Refusal;
+use crate::admin::refusal::Refusal;
 use crate::admission::{Admission, Limits};
 use crate::chain_explanation::{ChainWay, Passed, entries, outside_feeds};
 use crate::daemon::shared::Shared;

@@ -2,7 +2,7 @@
 //!
 //! The system's resolver (getaddrinfo) has no timeout of its own: a name without an answer in time counts as
 //! unresolved, and an option that needs its addresses has no effect. Not here: the use of the addresses
-//! (`import::relay::addresses`), resolving while the relay runs (`outputs::names`).
+//! (`import::relay::addresses`), resolving while the relay runs (`outputs::addresses::names`).
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, ToSocketAddrs};

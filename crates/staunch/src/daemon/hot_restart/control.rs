@@ -13,15 +13,12 @@ use config::plan::Listen;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 
-use super::link::{Link, LinkError};
+use super::link::{CONTROL_FILE, Link, LinkError};
 use super::message::{Message, VERSION};
 use crate::daemon::hot_restart::Inheritance;
 use crate::sources::bind::{self, Bound};
 use sys::clock::Clock;
 use sys::pass::{self, Peer};
-
-/// The socket's name in the data directory.
-pub const FILE: &str = "control.sock";
 
 /// Only the daemon's own user may connect.
 const MODE: u32 = 0o600;
@@ -58,7 +55,7 @@ impl Control {
     /// Opens the control socket of a data directory, or takes over that of the old process. `None` with a log message
     /// where that is impossible: the daemon then works, but cannot be hot restarted.
     pub fn open(data_dir: &Path, from: Option<&mut Inheritance>) -> Option<Control> {
-        let path = data_dir.join(FILE);
+        let path = data_dir.join(CONTROL_FILE);
         let opened = match from.and_then(Inheritance::take_control) {
             Some(listener) => Ok(listener),
             None => bind_new(data_dir, &path),
@@ -186,7 +183,7 @@ mod tests {
     fn silent_peers_do_not_block_requests() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut control = Control::open(folder.path(), None).expect("it can be made");
-        let connect = || UnixStream::connect(folder.path().join(FILE)).expect("it listens");
+        let connect = || UnixStream::connect(folder.path().join(CONTROL_FILE)).expect("it listens");
         let _silent: Vec<UnixStream> = (1..HEARD_MAX).map(|_| connect()).collect();
         let mut asks = connect();
         let hello = Message::Hello { version: VERSION, program: "9.9.9".to_owned() };
@@ -220,7 +217,7 @@ mod tests {
         drop(control);
         let again = Control::open(&data_dir, None).expect("nobody has it any more");
         again.remove();
-        assert!(!data_dir.join(FILE).exists());
+        assert!(!data_dir.join(CONTROL_FILE).exists());
     }
 
     #[test]

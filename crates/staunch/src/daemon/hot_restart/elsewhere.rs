@@ -8,7 +8,7 @@ use config::plan::{Listen, Plan};
 use model::{Losses, OutputId};
 
 use super::Handed;
-use crate::admin::PortKind;
+use crate::admin::port_kind::PortKind;
 use crate::daemon::Running;
 use sys::OwnedFd;
 

@@ -14,6 +14,9 @@ use sys::clock::Clock;
 use sys::pass::{self, Peer};
 use sys::{BorrowedFd, OwnedFd};
 
+/// The control socket's name in the data directory.
+pub const CONTROL_FILE: &str = "control.sock";
+
 /// Most bytes of a state or a block: more than twice the memory of any machine.
 const PARTS_BYTES_MAX: u64 = 1 << 36;
 

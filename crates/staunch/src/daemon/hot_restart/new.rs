@@ -17,10 +17,10 @@ use model::{OutputId, SECOND_NS};
 use pipeline::{Kept, Unfinished};
 
 use super::handed::HandedConnection;
-use super::link::{Link, LinkError};
+use super::link::{CONTROL_FILE, Link, LinkError};
 use super::message::{Connection, Message, OutputName, Place, Role, VERSION};
-use super::{Handed, control, name_of};
-use crate::admin::PortKind;
+use super::{Handed, name_of};
+use crate::admin::port_kind::PortKind;
 use crate::daemon::shared::names::shown;
 use crate::kernel::Drops;
 use sys::clock::Clock;
@@ -73,7 +73,7 @@ struct Passed {
 /// # Errors
 /// When it rejects the request, or its messages are invalid. It then continues unchanged.
 pub fn ask(data_dir: &Path) -> anyhow::Result<Option<Inheritance>> {
-    let path = data_dir.join(control::FILE);
+    let path = data_dir.join(CONTROL_FILE);
     let deadline_ns = Clock::mono_ns() + OFFER_WITHIN_NS;
     loop {
         let link = match Link::connect(&path) {

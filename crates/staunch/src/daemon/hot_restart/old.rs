@@ -20,7 +20,7 @@ use super::control::Asked;
 use super::link::{Link, LinkError};
 use super::message::{Connection, Message, OutputName, Owner, Place, Role};
 use super::name_of;
-use crate::admin::PortKind;
+use crate::admin::port_kind::PortKind;
 use crate::daemon::listeners::Passable;
 use crate::daemon::outlet::{Outlet, is_retired};
 use crate::daemon::queues::syncs;

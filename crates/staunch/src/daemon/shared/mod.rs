@@ -35,7 +35,7 @@ use crate::daemon::outlet::{Outlet, is_retired};
 use crate::daemon::readers::{self, Readers};
 use crate::daemon::worker::{PacketHandle, ShardHandle};
 use crate::kernel::Kernel;
-use crate::outputs::locator::Directory;
+use crate::outputs::addresses::locator::Directory;
 use crate::outputs::runtime::SenderThread;
 use sys::clock::Clock;
 use tls::Certificates;

@@ -38,7 +38,7 @@ use crate::daemon::start::startup::Startup;
 use crate::daemon::worker::{KeyFlushReport, PacketReaders, ShardHandle, Worker, WorkerParts};
 use crate::daemon::{Running, checkpoint, listeners, queues, reload, supervisor, watch};
 use crate::kernel::{self, Kernel};
-use crate::outputs::locator::Directory;
+use crate::outputs::addresses::locator::Directory;
 use crate::{admin, outputs, sources};
 use sys::clock::Clock;
 use sys::data_dir::{self, DataDir, DataDirError};

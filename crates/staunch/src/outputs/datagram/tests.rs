@@ -12,8 +12,8 @@ use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::outputs::locator::{Directory, OwnListeners};
-use crate::outputs::names::tests::Dns;
+use crate::outputs::addresses::locator::{Directory, OwnListeners};
+use crate::outputs::addresses::names::tests::Dns;
 
 /// An output to a name on the test's own DNS server.
 struct World {

@@ -6,7 +6,7 @@ use config::plan::Plan;
 use model::{RecordAccount, RecordSum};
 use serde::Serialize;
 
-use super::accounts::{LossTable, record_sum, table};
+use super::{LossTable, record_sum, table};
 use crate::daemon::shared::Wiring;
 
 /// Most attempts to read an edge between two batches, before it is shown as unbalanced.

@@ -13,8 +13,8 @@ use deliver::stream::Marks;
 use rustls::ClientConnection;
 use wire::compression::{Compression, Compressor, FLUSH_BYTES};
 
-use crate::outputs::hearing::FirstLine;
 use crate::outputs::socket::StreamSocket;
+use crate::outputs::stream::hearing::FirstLine;
 use tls::ForEndpoint;
 
 /// Bytes of one read of a handshake.

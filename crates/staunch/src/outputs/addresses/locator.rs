@@ -12,7 +12,7 @@ use config::plan::{Destination, Listen};
 use deliver::Failure;
 
 use crate::daemon::shared::names::shown;
-use crate::outputs::names::{Following, Names};
+use crate::outputs::addresses::names::{Following, Names};
 
 /// Shared by all outputs to find their endpoints.
 #[derive(Debug)]
@@ -178,7 +178,7 @@ mod tests {
     use config::plan::Endpoint;
 
     use super::*;
-    use crate::outputs::names::tests::Dns;
+    use crate::outputs::addresses::names::tests::Dns;
 
     #[test]
     fn own_listeners_are_found_by_address_and_by_wildcard() {

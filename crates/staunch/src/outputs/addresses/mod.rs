@@ -1,0 +1,4 @@
+//! Addresses of endpoints: `names` resolves names, `locator` says which address a sender uses.
+
+pub mod locator;
+pub mod names;
