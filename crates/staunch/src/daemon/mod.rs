@@ -12,6 +12,7 @@ pub mod outlet;
 pub mod queues;
 pub mod readers;
 pub mod reload;
+mod running;
 pub mod shared;
 pub mod signals;
 pub mod start;
@@ -26,27 +27,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::Context;
-use config::plan::{Listen, Plan};
-use tokio::sync::watch as watch_channel;
-use tokio::task::JoinSet;
+use config::plan::Plan;
 
-use crate::admin::ServedPorts;
 use crate::carbon_c_relay::original::Original;
-use crate::daemon::hot_restart::{Control, Inheritance};
-use crate::daemon::listeners::Listeners;
+use crate::daemon::hot_restart::Inheritance;
 use crate::daemon::readers::GIVE_BACK_EVERY;
 use crate::daemon::reload::change::Watched;
 use crate::daemon::reload::reread::Rereading;
-use crate::daemon::shared::Shared;
+use crate::daemon::running::Running;
 use crate::daemon::signals::{Request, Signals};
 use crate::daemon::start::startup::Startup;
 use crate::daemon::stop::stop_guard::StopGuard;
 use crate::outputs::runtime::KEEP_THREADS;
-use sys::data_dir::DataDir;
 
-/// Reads the plan again: from the same file, by the same rules. The error is a complete text for people. It may resolve
-/// names, so it runs on its own thread.
-pub type Reread = Arc<dyn Fn() -> Result<Plan, String> + Send + Sync>;
+pub use crate::daemon::reload::reread::Reread;
 
 /// The arguments of a daemon.
 pub struct Start {
@@ -66,28 +60,6 @@ pub struct Start {
     pub original: Option<Original>,
 }
 
-/// The parts of a running daemon for reload and stop.
-pub(crate) struct Running {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) listeners: Listeners,
-    pub(crate) outputs: JoinSet<()>,
-    /// Threads that sync queues on disk.
-    pub(crate) syncs: JoinSet<()>,
-    /// The data directory, if it is needed.
-    pub(crate) data_dir: Option<Arc<DataDir>>,
-    /// Health checks of endpoints.
-    pub(crate) checks: JoinSet<()>,
-    pub(crate) stop: watch_channel::Sender<bool>,
-    pub(crate) ports: ServedPorts,
-    /// Files and sockets that a reload opens on its own thread.
-    pub(crate) opening: reload::Opening,
-    /// The control socket for hot restarts.
-    pub(crate) control: Option<Control>,
-    worker: std::thread::JoinHandle<()>,
-    /// The intake makers of paused connections; empty while all are served.
-    pub(crate) makers: Vec<pipeline::IntakeMaker>,
-}
-
 /// Runs until SIGTERM or SIGINT.
 ///
 /// # Errors
@@ -96,7 +68,7 @@ pub(crate) struct Running {
 pub fn run(start: Start) -> anyhow::Result<ExitCode> {
     #[cfg(unix)]
     {
-        make_room_for_files(&start.plan, start.plan.outputs.len());
+        start::open_files::make_room(&start.plan, start.plan.outputs.len());
         sys::ignore_file_size_signal();
     }
     let inherited = if start.hot_restart { hot_restart::ask(&start.plan.data_dir)? } else { None };
@@ -123,66 +95,6 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
     // Tasks that still wait, for a disk that hangs or a name server, do not delay the end.
     runtime.shutdown_background();
     ended
-}
-
-/// Raises the limit on open files, divides it (`descriptors`) among the outputs and others, and warns when the
-/// connections allowed by the plan exceed the share of sources.
-#[cfg(unix)]
-pub(crate) fn make_room_for_files(plan: &Plan, outputs: usize) {
-    let (listeners, connections) = connections_allowed(plan);
-    match sys::raise_open_file_limit() {
-        Ok(max) => {
-            start::descriptors::divide(max, outputs);
-            let share = start::descriptors::max(start::descriptors::Kind::Source);
-            if share < connections as u64 {
-                tracing::warn!(
-                    target: crate::carbon_c_relay::log_targets::NOT_AN_ERROR,
-                    "{connections} connections are allowed ({listeners}), but only {max} open files: sources refuse \
-                     connections above {share}, to keep files for outputs and queues. Lower `max_connections`, or \
-                     raise the limit on open files (LimitNOFILE, `ulimit -Hn`)"
-                );
-            }
-        }
-        Err(error) => tracing::debug!("cannot raise the limit on open files: {error}"),
-    }
-}
-
-/// Most connections that the stream listeners of a plan may have together, and an explanation: "2 listeners with
-/// `max_connections` = 10000 each".
-fn connections_allowed(plan: &Plan) -> (String, usize) {
-    let is_stream = |listen: &&Listen| !matches!(listen, Listen::Udp(_) | Listen::UnixDatagram { .. });
-    let most = |source: &config::plan::SourcePlan| {
-        let listeners = source.listen.iter().filter(is_stream).count();
-        vec![source.connections_max; listeners]
-    };
-    let each: Vec<usize> = plan.sources.iter().flat_map(most).collect();
-    let text = match each.as_slice() {
-        [one] => format!("one listener with `max_connections` = {one}"),
-        [first, rest @ ..] if rest.iter().all(|most| most == first) => {
-            format!("{} listeners with `max_connections` = {first} each", each.len())
-        }
-        all => format!("`max_connections` of {} listeners", all.len()),
-    };
-    (text, each.iter().sum())
-}
-
-#[test]
-fn connections_are_allowed_by_listener() {
-    let allowed = |listen: &str, max: usize| {
-        let text = format!(
-            "[sources.app]\ntype = \"statsd\"\nlisten = {listen}\n[sources.more]\ntype = \"graphite\"\n\
-             listen = [\"tcp://127.0.0.1:2004\"]\nmax_connections = {max}\n[outputs.copy]\ntype = \"udp\"\n\
-             from = [\"app\"]\nto = [\"udp://127.0.0.1:9\"]\n"
-        );
-        let source = config::diagnostic::Source { name: "test", text: &text };
-        connections_allowed(&config::check(source, config::Format::Toml).0.expect("a good file"))
-    };
-    let both = "[\"udp://127.0.0.1:8125\", \"tcp://127.0.0.1:8125\"]";
-    let udp = "[\"udp://127.0.0.1:8125\"]";
-    let text = |text: &str| text.to_owned();
-    assert_eq!(allowed(both, 10_000), (text("2 listeners with `max_connections` = 10000 each"), 20_000));
-    assert_eq!(allowed(both, 5), (text("`max_connections` of 2 listeners"), 10_005));
-    assert_eq!(allowed(udp, 5), (text("one listener with `max_connections` = 5"), 5));
 }
 
 /// The signal handlers of this daemon, including signals since the start of the process.

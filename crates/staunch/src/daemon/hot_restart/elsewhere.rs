@@ -9,7 +9,7 @@ use model::{Losses, OutputId};
 
 use super::Handed;
 use crate::admin::port_kind::PortKind;
-use crate::daemon::Running;
+use crate::daemon::running::Running;
 use sys::OwnedFd;
 
 /// Never exists.

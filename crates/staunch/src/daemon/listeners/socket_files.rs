@@ -13,8 +13,8 @@ use tokio::time::MissedTickBehavior;
 use config::plan::Listen;
 use model::SourceId;
 
-use crate::daemon::Running;
 use crate::daemon::listeners::{self, Opened};
+use crate::daemon::running::Running;
 use crate::daemon::shared::Wiring;
 use crate::daemon::shared::names::shown;
 use crate::kernel::Drops;

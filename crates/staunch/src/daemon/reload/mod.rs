@@ -4,28 +4,29 @@
 //! as rows without listeners or edges, so that their accounts stay balanced.
 
 pub mod change;
+pub mod opening;
 pub mod reread;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
 use config::plan::{Against, Listen, ManagementPlan, OutputPlan, Plan};
 use model::limits::OUTPUTS_MAX;
 use model::{OutputId, SECOND_NS, SourceId};
 use pipeline::{Accounts, merge_plans, predecessor};
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
 
 use crate::carbon_c_relay::log_targets::{NOT_AN_ERROR, OURS};
 use crate::daemon::outlet::{Outlet, is_retired};
 use crate::daemon::queues::syncs;
-use crate::daemon::reload::reread::Rereading;
+use crate::daemon::reload::reread::{Reread, Rereading};
+use crate::daemon::running::Running;
 use crate::daemon::shared::reloads::Reloads;
 use crate::daemon::shared::{SOURCES_MAX, Shared, Wiring};
-use crate::daemon::start::{kept, startup};
-use crate::daemon::{Reread, Running, listeners, queues, start, supervisor};
+use crate::daemon::start::data_dir::take_data_dir;
+use crate::daemon::start::kept;
+use crate::daemon::{listeners, queues, supervisor};
 use crate::kernel::Drops;
 use crate::outputs;
 use client::top::figure::time_of_day;
@@ -41,9 +42,6 @@ const RETIRED_DRAIN_NS: u64 = 600 * SECOND_NS;
 
 /// The same for people.
 const RETIRED_DRAIN: &str = "ten minutes";
-
-/// Timeout for files, folders and sockets that a reload opens: that of a start.
-const OPENING_MAX: Duration = Duration::from_nanos(startup::WAIT_NS_MAX);
 
 /// Why a reload failed, completely or in part.
 #[derive(Debug)]
@@ -201,7 +199,7 @@ async fn prepared(
         http: shared.http,
         readers: shared.readers.number(),
     };
-    let ready = running.opening.open(to_open, stop_asked).await?;
+    let ready = running.opening.in_time(move || to_open.open(), stop_asked).await??;
     let had_data_dir = running.data_dir.is_some();
     let Ready { mut plan, certificates, listeners: opened, data_dir, accounts, outlets } = ready;
     running.data_dir = data_dir;
@@ -243,48 +241,12 @@ impl ToOpen {
             return Err(failures.join("\n"));
         }
         if data_dir.is_none() {
-            let taken = start::take_data_dir(&plan, http, None).map_err(|error| format!("{error:#}"))?;
+            let taken = take_data_dir(&plan, http, None).map_err(|error| format!("{error:#}"))?;
             data_dir = taken.map(Arc::new);
         }
         let outlets =
             outlets(&before, &plan, &accounts, data_dir.as_deref()).map_err(|error| format!("{error:#}"))?;
         Ok(Ready { plan, certificates, listeners, data_dir, accounts, outlets })
-    }
-}
-
-/// Opens files and sockets for a reload on a separate thread, because a file system that hangs must not delay a stop.
-/// Late results are closed again, and until then there is no other reload.
-#[derive(Debug, Default)]
-pub(crate) struct Opening(Arc<()>);
-
-impl Opening {
-    async fn open(&self, to_open: ToOpen, stop_asked: watch::Receiver<bool>) -> Result<Ready, String> {
-        self.in_time(move || to_open.open(), stop_asked).await?
-    }
-
-    async fn in_time<T: Send + 'static>(
-        &self,
-        open: impl FnOnce() -> T + Send + 'static,
-        mut stop_asked: watch::Receiver<bool>,
-    ) -> Result<T, String> {
-        if Arc::strong_count(&self.0) > 1 {
-            return Err("the previous reload still waits for a file or a disk that hangs".to_owned());
-        }
-        let under_way = Arc::clone(&self.0);
-        let opening = spawn_blocking(move || {
-            let opened = open();
-            drop(under_way);
-            opened
-        });
-        // Cancel-safe: late results are dropped, which closes them.
-        tokio::select! {
-            opened = opening => opened.map_err(|_panicked| "opening the new listeners and queues failed".to_owned()),
-            _ = stop_asked.wait_for(|asked| *asked) => Err("the daemon is stopping".to_owned()),
-            () = tokio::time::sleep(OPENING_MAX) => Err(format!(
-                "the new listeners and queues could not be opened within {} s, because a file or a disk hangs",
-                OPENING_MAX.as_secs()
-            )),
-        }
     }
 }
 
@@ -326,7 +288,7 @@ async fn put_in_force(running: &mut Running, wiring: Wiring, opened: Vec<listene
     let (plan, wiring) = (Arc::clone(&wiring.plan), Arc::new(wiring));
     // Before new outputs open anything.
     #[cfg(unix)]
-    crate::daemon::make_room_for_files(
+    crate::daemon::start::open_files::make_room(
         &plan,
         wiring.outlets.iter().filter(|outlet| !outlet.has_ended()).count(),
     );
@@ -590,24 +552,6 @@ fn each_result_of_a_reload_has_its_own_counter() {
     }
     let Reloads { done, partial, refused, .. } = reloads;
     assert_eq!([done, partial, refused].map(AtomicU64::into_inner), [1, 1, 1]);
-}
-
-#[test]
-fn a_hanging_open_does_not_delay_a_stop() {
-    let (ask, asked) = watch::channel(false);
-    let (go, gone) = std::sync::mpsc::sync_channel::<()>(0);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    runtime.block_on(async {
-        let opening = Opening::default();
-        assert_eq!(opening.in_time(|| 1, asked.clone()).await, Ok(1));
-        let mut hangs = std::pin::pin!(opening.in_time(move || gone.recv().is_ok(), asked.clone()));
-        assert!(tokio::time::timeout(Duration::from_millis(1), hangs.as_mut()).await.is_err());
-        let refused = opening.in_time(|| 2, asked.clone()).await;
-        assert!(refused.is_err_and(|why| why.contains("still waits")), "one at a time");
-        ask.send_replace(true);
-        assert!(hangs.await.is_err_and(|why| why.contains("is stopping")));
-        drop(go);
-    });
 }
 
 #[test]

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use config::plan::Plan;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::Reread;
+/// Reads the plan again: from the same file, by the same rules. The error is a complete text for people. It may resolve
+/// names, so it runs on its own thread.
+pub type Reread = Arc<dyn Fn() -> Result<Plan, String> + Send + Sync>;
 
 /// At most one reading at a time. Requests meanwhile cause one more, because the file may have changed.
 #[derive(Debug, Default)]

@@ -3,11 +3,13 @@
 //! Invariant: if anything fails here, this process has read nothing, so the old process of a hot restart can continue.
 
 pub mod banner;
+pub mod data_dir;
 pub mod descriptors;
 pub mod kept;
+#[cfg(unix)]
+pub mod open_files;
 pub mod startup;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -28,20 +30,23 @@ use crate::daemon::listeners::{Listeners, Opened};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::queues::syncs;
 use crate::daemon::readers::{self, Readers};
+use crate::daemon::reload::opening::Opening;
+use crate::daemon::running::Running;
 use crate::daemon::shared::acks::AckRegistry;
 use crate::daemon::shared::complaints::complain;
 use crate::daemon::shared::heartbeat::Heartbeat;
 use crate::daemon::shared::reloads::Reloads;
 use crate::daemon::shared::turns::Floor;
 use crate::daemon::shared::{EXCHANGE_BYTES_MAX, PACKET_LANE_BYTES_MAX, SOURCES_MAX, Shared, Turns, Wiring};
+use crate::daemon::start::data_dir::take_data_dir;
 use crate::daemon::start::startup::Startup;
 use crate::daemon::worker::{KeyFlushReport, PacketReaders, ShardHandle, Worker, WorkerParts};
-use crate::daemon::{Running, checkpoint, listeners, queues, reload, supervisor, watch};
+use crate::daemon::{checkpoint, listeners, queues, supervisor, watch};
 use crate::kernel::{self, Kernel};
 use crate::outputs::addresses::locator::Directory;
 use crate::{admin, outputs, sources};
 use sys::clock::Clock;
-use sys::data_dir::{self, DataDir, DataDirError};
+use sys::data_dir::DataDir;
 use tls::Certificates;
 
 /// Opens the plan's listeners and starts everything.
@@ -52,7 +57,7 @@ pub(in crate::daemon) async fn launch(
     startup: &mut Startup<'_>,
 ) -> anyhow::Result<Running> {
     // Reported first, because its ports are then in use as well.
-    let held = if inherited.is_none() { data_dir::held(&plan.data_dir) } else { None };
+    let held = if inherited.is_none() { sys::data_dir::held(&plan.data_dir) } else { None };
     if let Some(held) = held.as_ref().filter(|_| kept::is_needed(&plan) || plan.built_in) {
         anyhow::bail!("{held}");
     }
@@ -108,7 +113,7 @@ pub(in crate::daemon) async fn launch(
             }
         });
     }
-    let (data_dir, opening, makers) = (data_dir.map(Arc::new), reload::Opening::default(), Vec::new());
+    let (data_dir, opening, makers) = (data_dir.map(Arc::new), Opening::default(), Vec::new());
     Ok(Running {
         shared,
         listeners,
@@ -290,35 +295,6 @@ fn spawn_outputs(shared: &Arc<Shared>) -> anyhow::Result<(JoinSet<()>, JoinSet<(
         outputs::spawn(&mut outputs, shared, model::OutputId(at as u16))?;
     }
     Ok((outputs, syncs))
-}
-
-/// Locks the data directory, if it is needed. The lock may come from another process, which then never releases it.
-pub(in crate::daemon) fn take_data_dir(
-    plan: &Plan,
-    http: Option<SocketAddr>,
-    from: Option<&mut Inheritance>,
-) -> anyhow::Result<Option<DataDir>> {
-    let (needed, wanted) = (kept::is_needed(plan), kept::is_wanted(plan));
-    if !needed && !wanted && !data_dir::has_state(&plan.data_dir) {
-        return Ok(None);
-    }
-    if let Some(lock) = from.and_then(Inheritance::take_lock) {
-        return Ok(Some(DataDir::inherit(&plan.data_dir, lock)));
-    }
-    match DataDir::lock(&plan.data_dir, http) {
-        Ok(data_dir) => Ok(Some(data_dir)),
-        // Without a config, two processes would also write the same files of results.
-        Err(error) if needed || (plan.built_in && matches!(error, DataDirError::Held { .. })) => {
-            Err(error.into())
-        }
-        Err(error) => {
-            if wanted {
-                let error = anyhow::Error::from(error);
-                tracing::warn!("{error:#}\n  there are no checkpoints until the next start");
-            }
-            Ok(None)
-        }
-    }
 }
 
 /// The queue of each output, with its queued records.

@@ -20,9 +20,10 @@ use crate::admin::{
 use crate::carbon_c_relay::original::Original;
 use crate::daemon::checkpoint::LastCheckpoints;
 use crate::daemon::hot_restart::{Control, EndsHere};
+use crate::daemon::running::Running;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Stopped, Worker};
-use crate::daemon::{Running, supervisor, watch};
+use crate::daemon::{supervisor, watch};
 use client::stdio;
 use sys::clock::Clock;
 
