@@ -1,63 +1,25 @@
 //! `staunch check`: all errors at once. Without errors: the copies of each packet, and the destinations of its relays.
 
+pub(crate) mod checked;
+mod copies;
+mod keys;
+mod opens;
+mod rules;
+
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use config::diagnostic::{Count, count, to_json};
+use config::diagnostic::Count;
 use config::plan::Plan;
 use serde_json::{Value, json};
 
+use self::checked::Checked;
+use self::keys::Keys;
 use super::args::{CheckArgs, Original};
-use super::keys::Keys;
 use super::kind::FileKind;
-use super::load::Loaded;
-use super::rules::{self, Place};
-use super::{FAILED, MISTAKES, copies, load, opens, relay};
+use super::{FAILED, MISTAKES, load, relay};
 use client::stdio;
-
-/// A parsed config of any program.
-pub(crate) struct Checked {
-    /// The name given by the user.
-    pub(crate) name: String,
-    /// Its plan; `None` after an error.
-    pub(crate) plan: Option<Plan>,
-    /// The diagnostics for people.
-    pub(crate) said: String,
-    /// The same for programs.
-    pub(crate) diagnostics: Value,
-    /// The number of diagnostics, including omitted ones.
-    pub(crate) count: Count,
-    /// Its format.
-    pub(crate) kind: FileKind,
-    /// The places of rules of relays.
-    pub(crate) place: Box<Place<'static>>,
-}
-
-impl From<Loaded> for Checked {
-    fn from(loaded: Loaded) -> Checked {
-        Checked {
-            said: loaded.rendered(),
-            diagnostics: loaded
-                .by_file(&loaded.diagnostics)
-                .iter()
-                .flat_map(|(source, diagnostics)| list(to_json(*source, diagnostics)))
-                .collect(),
-            kind: FileKind::Native,
-            count: count(&loaded.diagnostics),
-            place: Box::new(|statement, _| format!("rule {}", statement + 1)),
-            plan: if loaded.has_errors() { None } else { loaded.plan },
-            name: loaded.name,
-        }
-    }
-}
-
-fn list(json: Value) -> Vec<Value> {
-    match json {
-        Value::Array(list) => list,
-        other => vec![other],
-    }
-}
 
 /// `staunch check`
 pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {

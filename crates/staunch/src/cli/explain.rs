@@ -1,12 +1,17 @@
 //! `staunch explain`: the page of a code, an outcome or a reason of an `err` line.
 
+mod outcomes;
+mod states;
+mod unacked;
+mod words;
+
 use std::process::ExitCode;
 
 use config::diagnostic::{Code, nearest};
 
+use self::outcomes::Page;
+use super::MISTAKES;
 use super::args::ExplainArgs;
-use super::outcomes::Page;
-use super::{MISTAKES, outcomes, states, unacked, words};
 use crate::outputs::errors;
 use client::stdio;
 

@@ -1,5 +1,7 @@
 //! From a file's name to a checked plan and its diagnostics. Used by run, check, import and reload.
 
+mod config_files;
+
 use std::io::{IsTerminal, Read};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -10,8 +12,8 @@ use config::plan::{ManagementPlan, Plan};
 use config::{File, Format};
 use import::{self, javascript};
 
+use self::config_files::{Gathered, OfProcess, Text, gather};
 use super::args::{Compat, FanoutArgs, FanoutMode, Original, Port, Ports};
-use super::config_files::{Gathered, OfProcess, Text, gather};
 use super::kind::FileKind;
 use client::stdio::wants_colour;
 

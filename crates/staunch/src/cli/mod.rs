@@ -6,25 +6,16 @@ pub(crate) mod args;
 #[cfg(unix)]
 mod bench;
 pub(crate) mod check;
-mod config_files;
-mod copies;
 mod explain;
 mod import;
-mod keys;
 pub(crate) mod kind;
 pub(crate) mod load;
 mod log_format;
 mod manual;
-mod opens;
-mod outcomes;
-mod rules;
 pub(crate) mod run;
 #[cfg(windows)]
 mod service;
-mod states;
 mod test;
-mod unacked;
-mod words;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;

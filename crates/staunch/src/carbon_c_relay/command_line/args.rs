@@ -2,12 +2,16 @@
 //!
 //! A number stays a text here: `import::relay::flags` checks it, and reports all errors at once.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::ArgAction;
 use import::relay::flags::Flags;
 
 use crate::cli::args::{HotRestart, Port};
+
+/// Where HTTP listens without `--http`.
+pub(super) const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8680);
 
 /// Below the long help.
 const EXAMPLES: &str = "\

@@ -11,9 +11,12 @@ use import::relay::plan::{Relay, relay};
 use import::relay::{FileText, Mistake, RelayConf};
 use serde_json::Value;
 
+use super::args::HTTP;
+use super::diagnostics::{colour, rendered};
 use super::explain::place;
-use super::{HTTP, colour, files, machine, rendered};
-use crate::cli::check::Checked;
+use super::files;
+use super::machine::machine;
+use crate::cli::check::checked::Checked;
 use crate::cli::kind::FileKind;
 
 /// Reads it with the default flags.

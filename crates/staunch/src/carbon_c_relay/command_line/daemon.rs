@@ -14,8 +14,10 @@ use import::relay::flags::Settings;
 use import::relay::plan::Relay;
 use import::relay::{Form, Mistake, Surroundings, changes, print, render_mistakes, upstream_lines};
 
+use super::args::{HTTP, RelayArgs};
 use super::check::plan_of;
-use super::{HTTP, RelayArgs, addresses, colour, files, rendered, version};
+use super::diagnostics::{colour, rendered};
+use super::{addresses, files, version};
 use crate::carbon_c_relay::log;
 use crate::carbon_c_relay::log_targets::ORIGINAL;
 use crate::carbon_c_relay::original::Original;

@@ -7,7 +7,9 @@ use import::relay::flags::Settings;
 use import::relay::{FileText, RelayConf, lower};
 use process::relay::{Entry, Router};
 
-use super::{RelayArgs, colour, files, rendered};
+use super::args::RelayArgs;
+use super::diagnostics::{colour, rendered};
+use super::files;
 use crate::carbon_c_relay::test_mode::meetings::Parts;
 use crate::cli::MISTAKES;
 use crate::route_explanation::Way;

@@ -7,7 +7,10 @@ use std::path::Path;
 use clap::Parser;
 use import::relay::flags::{Flags, settings};
 
-use super::{RelayArgs, daemon, machine, report};
+use super::args::RelayArgs;
+use super::daemon;
+use super::diagnostics::report;
+use super::machine::machine;
 use crate::cli::load::Imported;
 
 /// Only the flags of carbon-c-relay.

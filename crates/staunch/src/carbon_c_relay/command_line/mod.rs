@@ -1,38 +1,34 @@
 //! `staunch relay`: carbon-c-relay's command line.
 //!
 //! Path: `args` (flags as words) -> `import::relay::flags` (settings) -> one of `test_mode` (-t and -tt), `explain` or `daemon`.
-//! `files` reads configuration files from disk, `addresses` resolves the names of servers.
+//! `files` reads configuration files from disk, `addresses` resolves the names of servers, `diagnostics` shows errors.
 //! Not here: the language (`import::relay`), routing (`process::relay`).
 
 pub(super) mod addresses;
 mod args;
 pub(super) mod check;
 mod daemon;
+pub(super) mod diagnostics;
 pub(super) mod explain;
 pub(super) mod files;
 mod import;
+mod machine;
 pub(super) mod version;
 
-use std::io::IsTerminal;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 
-use ::import::relay::flags::{FlagMistake, Machine, Settings, Test, settings};
-use ::import::relay::{Reading, render_mistakes};
+use ::import::relay::flags::{Settings, Test, settings};
 use clap::CommandFactory;
-use config::diagnostic::Severity;
 
 pub(crate) use self::args::RelayArgs;
 pub(crate) use self::check::checked;
+use self::diagnostics::report;
 pub(crate) use self::import::import;
+use self::machine::machine;
 use super::test_mode;
+use crate::cli::MISTAKES;
 use crate::cli::args::Args;
-use crate::cli::{MISTAKES, load};
 use client::stdio;
-use client::stdio::wants_colour;
-
-/// Where HTTP listens without `--http`.
-const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8680);
 
 /// `staunch relay`
 pub(crate) fn relay(args: &RelayArgs, log_level: &str) -> anyhow::Result<ExitCode> {
@@ -82,41 +78,10 @@ fn usage() -> String {
     relay.render_help().to_string()
 }
 
-fn report(mistakes: &[FlagMistake]) -> String {
-    let text = |mistake: &FlagMistake| {
-        let severity = if mistake.severity == Severity::Error { "error" } else { "warning" };
-        format!("{severity}: {}\n  hint: {}\n", mistake.message, mistake.hint)
-    };
-    mistakes.iter().map(text).collect()
-}
-
-fn machine() -> Machine {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Machine { hostname: load::hostname(), cores }
-}
-
 /// The original opens the CA file before anything else.
 fn unread_authorities(settings: &Settings) -> Option<String> {
     let path = settings.ca.as_ref()?;
     let why = std::fs::File::open(path).err()?;
     let why = files::words(&why);
     Some(format!("failed to open TLS/SSL CA file '{}': {why}\n", path.display()))
-}
-
-/// Whether a person reads stderr: errors are then shown in our longer format.
-pub(super) fn stderr_is_terminal() -> bool {
-    std::io::stderr().is_terminal()
-}
-
-/// Whether stderr is in colour.
-pub(super) fn colour() -> bool {
-    wants_colour(stderr_is_terminal())
-}
-
-/// Errors and warnings for people; empty without any.
-pub(super) fn rendered(reading: &Reading, colour: bool) -> String {
-    if reading.mistakes.is_empty() {
-        return String::new();
-    }
-    render_mistakes(&reading.files, &reading.mistakes, colour)
 }

@@ -19,8 +19,9 @@ use import::relay::{FileText, Reading, RelayConf, has_errors, upstream_lines, up
 use self::meetings::Meetings;
 use self::preamble::{configuration_text, settings_text, starting};
 use super::command_line::check::plan_of;
+use super::command_line::diagnostics::{colour, rendered, stderr_is_terminal};
 use super::command_line::explain::place;
-use super::command_line::{addresses, colour, files, rendered, stderr_is_terminal};
+use super::command_line::{addresses, files};
 use super::log::stamped;
 use crate::cli::MISTAKES;
 use crate::route_explanation::GaveUpAt;

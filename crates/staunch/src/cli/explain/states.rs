@@ -83,7 +83,7 @@ fn every_state_of_an_output_is_explained_here_and_on_the_page_of_top() {
     for word in words {
         assert!(STATES.iter().any(|(state, _)| *state == word), "{word}");
     }
-    let top = include_str!("../../../../docs/top.md");
+    let top = include_str!("../../../../../docs/top.md");
     for (word, about) in STATES.iter().chain(&FIGURES) {
         assert!(about.ends_with('.') || about.ends_with(')'), "{about}");
         let row = format!("| `{word}` | ");

@@ -6,7 +6,7 @@
 //! Invariant: `tests/binary/words.rs` finds a page for each word that a daemon and its clients show.
 
 /// The page of all metrics.
-const METRICS: &str = include_str!("../../../../docs/metrics.md");
+const METRICS: &str = include_str!("../../../../../docs/metrics.md");
 
 /// The section of a metric; of a part of a histogram, that of the histogram.
 pub(super) fn metric(name: &str) -> Option<String> {

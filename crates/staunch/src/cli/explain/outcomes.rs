@@ -268,7 +268,7 @@ fn internal(reason: Internal) -> &'static str {
 const HEAD: &str = "\
 # Outcomes: look up why a record was lost
 
-<!-- Generated from crates/staunch/src/cli/outcomes.rs and crates/model/src/outcome.rs: UPDATE=1 cargo test -p staunch outcomes -->
+<!-- Generated from crates/staunch/src/cli/explain/outcomes.rs and crates/model/src/outcome.rs: UPDATE=1 cargo test -p staunch outcomes -->
 
 Each record that a source receives has exactly one outcome, and so has each copy that is routed to an output. While
 no records move, both sums are balanced; `/api/v1/accounts` has that as the field `balanced` (see [api.md](api.md)):

@@ -12,8 +12,8 @@ use anyhow::Context;
 use config::diagnostic::{Code, Diagnostic, Source};
 use config::{File, Format, Variables};
 
-use super::kind::FileKind;
-use super::load::{CONFIG_BYTES_MAX, read};
+use super::{CONFIG_BYTES_MAX, read};
+use crate::cli::kind::FileKind;
 
 /// Most files of one config.
 const FILES_MAX: usize = 256;
@@ -148,7 +148,7 @@ impl Variables for OfProcess {
     fn file(&self, path: &str) -> Result<String, String> {
         let most = config::VALUE_BYTES_MAX as u64 + 1;
         let file = Path::new(path);
-        if super::load::is_special(file) {
+        if super::is_special(file) {
             return Err("it is a pipe or a device".to_owned());
         }
         let mut bytes = Vec::new();
