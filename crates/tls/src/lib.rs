@@ -2,7 +2,7 @@
 //!
 //! `staunch check` calls [`mistakes`]; every start and reload calls [`Certificates::load`]. A reload reads the files again, even
 //! if the config did not change: open connections keep their certificates, new connections get the new ones.
-//! Not here: connections (`staunch::sources::stream::wrapping`, `staunch::outputs::wrapping`), options (`config`).
+//! Not here: connections (`staunch::sources::stream::wrapping`, `staunch::outputs::stream::wrapping`), options (`config`).
 //! Which certificates are trusted is in `trust`.
 //! Invariants: the certificate of an endpoint is always verified; no version older than TLS 1.2 is used.
 

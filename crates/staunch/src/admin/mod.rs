@@ -27,7 +27,7 @@ use self::port_kind::PortKind;
 use crate::carbon_c_relay::log_targets::NOT_AN_ERROR;
 use crate::daemon::hot_restart::Inheritance;
 use crate::daemon::shared::Shared;
-use crate::sources::bind::listen_tcp;
+use crate::daemon::shared::bind::listen_tcp;
 
 /// The open ports of a plan, before they are served.
 #[derive(Debug, Default)]

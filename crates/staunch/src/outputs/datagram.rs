@@ -1,7 +1,7 @@
 //! One UDP or unix datagram endpoint: sends packets for its sender (sendmmsg on connected sockets).
 //!
 //! Path of a packet: `Outlet` -> `DatagramSender::poll` -> **`Driver::turn`** -> `Lanes::send`. Not here: the choice of
-//! packets and their outcomes (`deliver::datagram`), the endpoint's addresses (`locator`), turns of several addresses
+//! packets and their outcomes (`deliver::datagram`), the endpoint's addresses (`addresses::locator`), turns of several addresses
 //! (`lanes`).
 //! Invariant: a turn takes the queue's lock only for polls, and never waits; `Driver::rest` waits.
 

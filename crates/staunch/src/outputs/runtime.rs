@@ -1,7 +1,7 @@
 //! The thread of senders that encrypt or compress: that work would delay the connections and other senders on `main`.
 //! It starts with the first such output.
 //!
-//! Not here: encryption and compression (`wrapping`).
+//! Not here: encryption and compression (`stream::wrapping`).
 
 use std::io;
 use std::sync::{Mutex, PoisonError};

@@ -1,6 +1,6 @@
 //! Sockets of outputs: one type for all datagram sockets, one for all streams.
 //!
-//! Not here: addresses (`locator`), the data (`datagram`, `stream`).
+//! Not here: addresses (`addresses::locator`), the data (`datagram`, `stream`).
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,6 +1,6 @@
 //! One TCP or unix stream endpoint: connects, writes the sender's bytes, and reports the results to it.
 //!
-//! Not here: the data, outcomes and retries (`deliver::stream`), addresses (`locator`).
+//! Not here: the data, outcomes and retries (`deliver::stream`), addresses (`addresses::locator`).
 
 pub mod hearing;
 pub mod wrapping;

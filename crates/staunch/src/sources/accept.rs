@@ -19,9 +19,9 @@ use tokio::time::MissedTickBehavior;
 
 use crate::admission::{Admission, ConnectionSlot, Full, Limits, Refusals};
 use crate::daemon::shared::Shared;
+use crate::daemon::shared::bind::{ACCEPT_PAUSE, BACKLOG, Bound, listen_again};
 use crate::daemon::shared::names::shown;
 use crate::daemon::start::descriptors::{self, Permit};
-use crate::sources::bind::{BACKLOG, Bound, listen_again};
 use crate::sources::listener::{Order, StreamSource, idle_timeout, ordered};
 use crate::sources::parked::{Client, Parked};
 use crate::sources::shares::{self, Share, Short};
@@ -42,9 +42,6 @@ const SILENT: Duration = Duration::from_secs(60);
 
 /// Most replaced connections that are not closed yet: their remaining data may have to wait for room.
 const LEAVING_MAX: usize = 256;
-
-/// Pause before the next accept when the process has no descriptors, or the system no memory.
-pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Longest pause between two attempts to listen again; the first one is [`ACCEPT_PAUSE`], and each doubles.
 const LISTEN_AGAIN_PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -429,7 +426,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_disconnected_before_accept_has_its_own_key() {
         let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-        let bound = crate::sources::bind::listen_tcp(any).expect("a port is free");
+        let bound = crate::daemon::shared::bind::listen_tcp(any).expect("a port is free");
         let at = bound.local_addr().expect("it is bound");
         let listener = Listener::new(Bound::Tcp(bound)).expect("it is a listener");
         let client = std::net::TcpStream::connect(at).expect("it listens");
@@ -462,7 +459,7 @@ mod tests {
         let any = std::net::TcpListener::bind("127.0.0.77:0").expect("a free port");
         let at = any.local_addr().expect("it is bound");
         drop(any);
-        let bound = crate::sources::bind::listen_tcp(at).expect("it was free just now");
+        let bound = crate::daemon::shared::bind::listen_tcp(at).expect("it was free just now");
         let outside = bound.try_clone().expect("a descriptor is free");
         let listener = Listener::new(Bound::Tcp(bound)).expect("it is a listener");
         for _ in 0..2 {

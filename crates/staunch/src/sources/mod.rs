@@ -3,7 +3,6 @@
 
 pub mod accept;
 mod answered;
-pub mod bind;
 pub mod listener;
 mod log_throttle;
 pub mod own;

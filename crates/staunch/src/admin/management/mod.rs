@@ -29,9 +29,8 @@ use self::reply::Reply;
 use crate::admin::clients::{ClientEnd, Counted};
 use crate::admission::{Admission, ConnectionSlot, Full, Limits, Refusals};
 use crate::daemon::shared::Shared;
+use crate::daemon::shared::bind::{ACCEPT_PAUSE, listen_again};
 use crate::daemon::start::descriptors::{self, Kind};
-use crate::sources::accept::ACCEPT_PAUSE;
-use crate::sources::bind::listen_again;
 use sys::clock::Clock;
 
 /// After this silence, a command without LF is executed, because some health checkers send no LF.

@@ -37,8 +37,8 @@ use crate::admin::clients::ClientEnd;
 use crate::admin::guard::Ends;
 use crate::admin::http::{self, Api};
 use crate::admission::{Admission, ConnectionSlot, Full, Limits, Refusals};
+use crate::daemon::shared::bind::listen_again;
 use crate::daemon::start::descriptors::{self, Kind};
-use crate::sources::bind::listen_again;
 use sys::clock::Clock;
 
 /// Largest head of a request. The longest useful query is a line of 4 KiB in URL encoding; proxies and browsers add

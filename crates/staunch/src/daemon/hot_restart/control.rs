@@ -16,7 +16,7 @@ use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use super::link::{CONTROL_FILE, Link, LinkError};
 use super::message::{Message, VERSION};
 use crate::daemon::hot_restart::Inheritance;
-use crate::sources::bind::{self, Bound};
+use crate::daemon::shared::bind::{self, Bound};
 use sys::clock::Clock;
 use sys::pass::{self, Peer};
 

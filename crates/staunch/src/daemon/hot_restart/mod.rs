@@ -34,11 +34,7 @@ pub mod message;
 pub mod new;
 #[cfg(target_os = "linux")]
 pub mod old;
-
-use config::plan::{Link, OutputPlan, StreamLink};
-
-use crate::admin::accounts::output_word;
-use message::OutputName;
+pub mod output_name;
 
 #[cfg(target_os = "linux")]
 pub use control::{Asked, Control};
@@ -51,23 +47,3 @@ pub use handed::Handed;
 pub use new::{Inheritance, ask};
 #[cfg(target_os = "linux")]
 pub(crate) use old::{EndsHere, hand_over};
-
-/// The properties that an output must share with one of another process for its queue to continue there. A queue on
-/// disk belongs to the output's name.
-pub fn name_of(output: &OutputPlan) -> OutputName {
-    let facts = output.kind.facts();
-    let place = match &facts.link {
-        Link::Stream(StreamLink { to, .. }) | Link::Datagrams { to, .. } => Some(to.to_string()),
-        Link::File { path, .. } => Some(path.display().to_string()),
-        Link::Stdout | Link::Stderr => None,
-    };
-    let what = match output.queue_kind.is_disk() {
-        true => "queue on disk".to_owned(),
-        false => {
-            let word = Some(output_word(&output.kind));
-            let parts = [word, place.as_deref(), facts.encoding];
-            parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
-        }
-    };
-    OutputName { name: output.name.clone(), what }
-}

@@ -16,10 +16,11 @@ use deliver::queue::QueuedBlock;
 use model::{OutputId, SECOND_NS};
 use pipeline::{Kept, Unfinished};
 
+use super::Handed;
 use super::handed::HandedConnection;
 use super::link::{CONTROL_FILE, Link, LinkError};
 use super::message::{Connection, Message, OutputName, Place, Role, VERSION};
-use super::{Handed, name_of};
+use super::output_name::name_of;
 use crate::admin::port_kind::PortKind;
 use crate::daemon::shared::names::shown;
 use crate::kernel::Drops;

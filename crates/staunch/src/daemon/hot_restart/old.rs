@@ -19,7 +19,7 @@ use pipeline::{IntakeMaker, Kept, SavedState, Unfinished};
 use super::control::Asked;
 use super::link::{Link, LinkError};
 use super::message::{Connection, Message, OutputName, Owner, Place, Role};
-use super::name_of;
+use super::output_name::name_of;
 use crate::admin::port_kind::PortKind;
 use crate::daemon::listeners::Passable;
 use crate::daemon::outlet::{Outlet, is_retired};

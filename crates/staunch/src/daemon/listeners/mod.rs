@@ -15,12 +15,12 @@ use tokio::task::JoinHandle;
 
 use crate::daemon::hot_restart::Inheritance;
 use crate::daemon::shared::Shared;
+use crate::daemon::shared::bind::{self, Bound, ShortBuffer, SocketFile, bind};
 use crate::daemon::shared::complaints::complain;
 use crate::daemon::shared::names::shown;
 use crate::daemon::worker::{DatagramSocket, Reading, Senders, Share};
 use crate::kernel::{Drops, Kernel, SocketOpened};
 use crate::sources::accept::{Before, accept};
-use crate::sources::bind::{self, Bound, ShortBuffer, SocketFile, bind};
 use crate::sources::listener::{Order, StreamSource};
 use crate::sources::parked::Parked;
 use sys::OwnedFd;

@@ -16,9 +16,9 @@ use model::SourceId;
 use crate::daemon::listeners::{self, Opened};
 use crate::daemon::running::Running;
 use crate::daemon::shared::Wiring;
+use crate::daemon::shared::bind::SocketFile;
 use crate::daemon::shared::names::shown;
 use crate::kernel::Drops;
-use crate::sources::bind::SocketFile;
 
 /// Interval between two checks of the files.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

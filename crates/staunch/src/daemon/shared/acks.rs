@@ -1,7 +1,7 @@
 //! Acknowledgements between the threads: the shard reports accepted batches, outputs report progress, connections are
 //! notified.
 //!
-//! Path: `pipeline::Turn` -> [`AckRegistry::taken`] -> [`Outlet::progressed`] wakes [`Shared::resolve_acks`](super::Shared::resolve_acks) ->
+//! Path: `pipeline::Turn` -> [`AckRegistry::taken`] -> [`Outlet::progressed`] wakes `Shared::resolve_acks` ->
 //! [`AckRegistry::resolve`] -> [`AckSlot::changed`] -> the connection writes the replies of `Intake::replies`. Not
 //! here: the conditions (`pipeline::Acks`), sockets (`sources::answered`).
 //! Locks: the registry, then at most one queue at a time. A thread that has locked a queue never locks the registry.

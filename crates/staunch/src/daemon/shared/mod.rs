@@ -4,6 +4,7 @@
 //! needs this file, so the shard's thread and the outlets, which are parts of the state, use them too.
 
 pub mod acks;
+pub mod bind;
 pub mod complaints;
 pub mod heartbeat;
 pub mod names;

@@ -2,8 +2,8 @@
 //! of one peer wait for each other, and another peer does not wait for all of them.
 //!
 //! [`Floor`]: turns for reading, one for each thread that reads connections: a read needs time, and room in the
-//! exchange. [`Places`]: limited slots, for messages being decoded (`Shared::turns`) and TLS handshakes (`handshakes`).
-//! Not here: the size of one read (`stream`), limits on connections (`admission`), the order within the exchange
+//! exchange. [`Places`]: limited slots, for messages being decoded (`Shared::turns`) and TLS handshakes
+//! (`sources::stream::handshakes`). Not here: the size of one read (`sources::stream`), limits on connections (`admission`), the order within the exchange
 //! (`pipeline::Exchange`).
 //! Invariants: a waiter that stops is skipped. A source without room is checked once for each time that there may be
 //! some, and only as many of its connections are woken as find room.

@@ -4,7 +4,7 @@
 //!
 //! A lane is a socket to one address. A failed lane is skipped for a pause that doubles. Then one packet probes it,
 //! while the others continue. If it is not rejected within [`PROBE_NS`], the lane is used again. Not here: the effect
-//! on the endpoint when all lanes have failed (`deliver::datagram`), names (`names`).
+//! on the endpoint when all lanes have failed (`deliver::datagram`), names (`addresses::names`).
 //! Invariant: several lanes have different addresses, at most [`ADDRESSES_MAX`].
 
 use std::io;

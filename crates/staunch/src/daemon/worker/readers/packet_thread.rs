@@ -347,9 +347,9 @@ mod tests {
 
     use super::*;
     use crate::daemon::listeners::{self, Opened};
+    use crate::daemon::shared::bind::{Bound, bind};
     use crate::daemon::worker::ShardHandle;
     use crate::kernel::{Drops, Kernel};
-    use crate::sources::bind::{Bound, bind};
 
     const SOURCE: SourceId = SourceId(0);
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use config::plan::Listen;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
@@ -10,8 +11,11 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 use crate::daemon::shared::names::shown;
 use sys::{self, AsFd, OwnedFd, UnixListenerStd, errno};
 
+/// Pause before the next accept when the process has no descriptors, or the system no memory.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
 /// The kernel's backlog of connections before we accept them.
-pub(super) const BACKLOG: i32 = 1024;
+pub(crate) const BACKLOG: i32 = 1024;
 
 /// An open listener.
 #[derive(Debug)]
