@@ -1,4 +1,4 @@
-//! The way of a name through a relay and those behind it: what [`chain`](super::chain) does with a point, without sending one.
+//! The way of a name through a relay and those behind it: what [`chain`](super::transforms::chain) does with a point, without sending one.
 //!
 //! Called for `staunch check --keys` with the routers of a plan, and for the HTTP API with those of a running shard.
 //! Not here: one relay (`process::relay::Explanation`), the texts and documents (`staunch`).
@@ -11,8 +11,8 @@ use config::plan::RelayTransform;
 use model::{OutputId, TransformId};
 use process::relay::{Explanation, Line, MemberNode, RouterSnapshot, RuleMatch};
 
-use super::chain::VISITS_MAX;
-use super::relay::Relay;
+use super::transforms::chain::VISITS_MAX;
+use super::transforms::relay::Relay;
 
 /// Matches of all visits together, after which no further visit is explained: memory and time for an answer.
 pub const MATCHES_MAX: usize = 10_000;

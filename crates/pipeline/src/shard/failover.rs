@@ -8,7 +8,7 @@ use process::relay::{Distribution, Successors};
 
 use super::{Shard, SourceState};
 use crate::encode::OutputEncoder;
-use crate::shard::aggregation::Aggregation;
+use crate::shard::transforms::aggregation::Aggregation;
 
 impl Shard {
     /// Removes the endpoint of a cluster's output from the sharding, or adds it again. False when nothing changed.

@@ -6,17 +6,14 @@
 //! shard; connections reach it through `Exchange`.
 //! Invariant: `push` settles the whole receipt of a batch, whatever happens to its records.
 
-mod aggregation;
-mod chain;
 pub(crate) mod clusters;
 mod explain;
 mod failover;
 mod inspect;
 pub(crate) mod packets;
-pub(crate) mod relay;
-mod results;
 mod routes;
 mod state;
+pub(crate) mod transforms;
 mod wiring;
 
 pub use self::explain::{ChainExplanation, ChainVisit, MATCHES_MAX, RelayToAsk, SentBy, explain_chain};
@@ -24,8 +21,8 @@ pub use self::inspect::{
     DumpCursor, DumpRow, DumpSlice, Held, SLICE_BYTES_MAX, SLICE_SERIES_MAX, SeriesCopy, SeriesRow,
     SeriesSlice,
 };
-pub use self::relay::{FedFigures, RelayFigures, RelayState};
 pub use self::state::{BeforeLast, Kept, SavedState};
+pub use self::transforms::relay::{FedFigures, RelayFigures, RelayState};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,11 +40,11 @@ use crate::checkpoints::Note;
 use crate::encode::{OutputEncoder, OutputFigures, Routed};
 use crate::intake::complaints::quote;
 use crate::intake::protocol::Protocol;
-use crate::shard::aggregation::{AT_ONCE_POINTS, Aggregation, add_tally};
-use crate::shard::chain::{Relays, Taken};
 use crate::shard::clusters::ClusterState;
-use crate::shard::relay::Relay;
 use crate::shard::routes::SourceRoutes;
+use crate::shard::transforms::aggregation::{AT_ONCE_POINTS, Aggregation, add_tally};
+use crate::shard::transforms::chain::{Relays, Taken};
+use crate::shard::transforms::relay::Relay;
 
 /// Most events of one batch; further ones are dropped as `events_max`.
 const EVENTS_MAX: usize = 10_000;

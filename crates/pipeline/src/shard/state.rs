@@ -12,8 +12,8 @@ use process::aggregate::checkpoint::{LastFlush, NotRestored, Restored, Slice};
 use process::aggregation_rules;
 use wire::statsd::Parser;
 
-use crate::shard::aggregation::{Aggregation, HeldByAggregation};
-use crate::shard::relay::HeldByRelay;
+use crate::shard::transforms::aggregation::{Aggregation, HeldByAggregation};
+use crate::shard::transforms::relay::HeldByRelay;
 use crate::{Routed, Shard};
 
 /// The state of one aggregation, or of the aggregation rules of a relay.

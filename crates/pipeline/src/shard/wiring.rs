@@ -11,12 +11,12 @@ use wire::statsd::{Options, Parser};
 use super::{Gone, Shard, SourceState};
 use crate::encode::{OutputEncoder, Routed};
 use crate::intake::protocol::Protocol;
-use crate::shard::aggregation::{Aggregation, Fed};
-use crate::shard::chain::{Next, Relays};
 use crate::shard::clusters::ClusterState;
-use crate::shard::relay::Relay;
-use crate::shard::results::Results;
 use crate::shard::routes;
+use crate::shard::transforms::aggregation::{Aggregation, Fed};
+use crate::shard::transforms::chain::{Next, Relays};
+use crate::shard::transforms::relay::Relay;
+use crate::shard::transforms::results::Results;
 use crate::{Accounts, IntakeMaker};
 
 impl Shard {

@@ -13,8 +13,8 @@ use process::relay::Entry;
 
 use crate::checkpoints::Note;
 use crate::encode::{OutputEncoder, Routed};
-use crate::shard::chain::Relays;
-use crate::shard::results::Results;
+use crate::shard::transforms::chain::Relays;
+use crate::shard::transforms::results::Results;
 
 /// Points that each relay routes before the next one does: the question whether to go on follows after all of them.
 pub(crate) const AT_ONCE_POINTS: usize = 4;

@@ -14,10 +14,10 @@ use process::relay::Entry;
 
 use crate::Routed;
 use crate::encode::OutputEncoder;
-use crate::shard::relay::{Due, Ended, LOOK_EVERY_NS, PointEnd, Relay};
+use crate::shard::transforms::relay::{Due, Ended, LOOK_EVERY_NS, PointEnd, Relay};
 
 /// Most visits of one point to relays after the first one. A line has at most as many copies, too.
-pub(super) const VISITS_MAX: usize = process::relay::COPIES_MAX;
+pub(crate) const VISITS_MAX: usize = process::relay::COPIES_MAX;
 
 /// All relays of a shard.
 #[derive(Debug, Default)]
