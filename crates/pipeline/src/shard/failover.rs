@@ -8,7 +8,6 @@ use process::relay::{Distribution, Successors};
 
 use super::{Shard, SourceState};
 use crate::encode::OutputEncoder;
-use crate::shard::transforms::aggregation::Aggregation;
 
 impl Shard {
     /// Removes the endpoint of a cluster's output from the sharding, or adds it again. False when nothing changed.
@@ -19,9 +18,9 @@ impl Shard {
         } else if was_live {
             self.down.push(output);
         }
-        self.relays.iter_mut().for_each(|relay| relay.set_live(output, live));
+        self.transforms.relays.iter_mut().for_each(|relay| relay.set_live(output, live));
         let changed = self.clusters.iter_mut().any(|cluster| cluster.set_live(output, live));
-        changed || (was_live != live && !self.relays.is_empty())
+        changed || (was_live != live && !self.transforms.relays.is_empty())
     }
 
     /// How long the output's endpoint may fail before others receive its lines; none when it has no failover.
@@ -30,7 +29,8 @@ impl Shard {
             // A datagram or a file gives too little information about the other side.
             return None;
         }
-        let clusters = self.relays.iter().flat_map(|relay| relay.router().distributions_with_others(output));
+        let clusters =
+            self.transforms.relays.iter().flat_map(|relay| relay.router().distributions_with_others(output));
         let delay = clusters.map(|distribution| match distribution {
             Distribution::Failover => FailoverDelay::None,
             Distribution::Copies | Distribution::Sharded { .. } | Distribution::RoundRobin => {
@@ -42,25 +42,24 @@ impl Shard {
 
     /// True when others receive all new lines of the output, since its endpoint is down.
     pub fn has_failover(&self, output: OutputId) -> bool {
-        let mut relays = self.relays.of_output(output).peekable();
+        let mut relays = self.transforms.relays.of_output(output).peekable();
         self.down.contains(&output)
             && relays.peek().is_some()
             && relays.all(|relay| relay.router().has_failover(output))
             && !self.is_fed_without_relay(output)
     }
 
-    /// Whether a source or an aggregation feeds the output: their lines have no other output.
+    /// Whether a source or a transform that is no relay feeds the output: their lines have no other output.
     fn is_fed_without_relay(&self, output: OutputId) -> bool {
         let from_source = |source: &SourceState| source.routes.points.contains(&output);
-        let from_aggregation = |state: &Aggregation| state.to.outputs.contains(&output.index());
-        self.sources.iter().any(from_source) || self.aggregations.iter().any(from_aggregation)
+        self.sources.iter().any(from_source) || self.transforms.feed_without_relay(output)
     }
 
     /// The outputs that receive the blocks of an output that is down; none when these wait until it is back. Clients
     /// that get acknowledgements of deliveries have been promised delivery by this output.
     pub(crate) fn successors(&self, output: OutputId) -> Option<Successors<'_>> {
         let answers = |source: &SourceState| source.routes.reached.contains(&output) && source.acks_delivery;
-        let mut relays = self.relays.of_output(output);
+        let mut relays = self.transforms.relays.of_output(output);
         let (relay, another) = (relays.next()?, relays.next());
         // Queued blocks do not record who sent them.
         let from_others = another.is_some() || self.is_fed_without_relay(output);

@@ -176,12 +176,13 @@ pub struct DumpSlice {
 impl Shard {
     /// Copies of the series from `cursor` on, at most `max` of them and within the limits of a slice.
     pub fn series(&self, kind: Option<Kind>, cursor: u64, max: usize) -> SeriesSlice {
+        let aggregations = &self.transforms.aggregations;
         let mut slice = SeriesSlice::default();
         let mut list = (cursor >> PLACE_BITS) as usize;
         let mut place = (cursor & ((1 << PLACE_BITS) - 1)) as usize;
         // One more, for the list that they are in.
         let mut left = max.min(SLICE_SERIES_MAX) + 1;
-        while let Some(state) = self.aggregations.get(list / Kind::ALL.len()) {
+        while let Some(state) = aggregations.iter().nth(list / Kind::ALL.len()) {
             let here = Kind::ALL[list % Kind::ALL.len()];
             if kind.is_none_or(|wanted| wanted == here) {
                 if left == 0 || slice.bytes.len() > SLICE_BYTES_MAX {
@@ -209,7 +210,8 @@ impl Shard {
     /// comes in further pieces: if its window ends in between, they are of the next one.
     pub fn dump(&self, kind: Kind, from: DumpCursor) -> DumpSlice {
         let mut slice = DumpSlice::default();
-        let Some(state) = self.aggregations.get(from.transform) else { return slice };
+        let aggregations = &self.transforms.aggregations;
+        let Some(state) = aggregations.iter().nth(from.transform) else { return slice };
         let (mut offset, mut bytes, mut looks) = (from.offset, 0, SLICE_SERIES_MAX);
         let next = state.aggregator.visit(kind, from.place, &mut looks, |_, series, current| {
             let goes_on = std::mem::take(&mut offset);
@@ -230,7 +232,7 @@ impl Shard {
         });
         slice.next = match next {
             Some(place) => Some(DumpCursor { place, offset, ..from }),
-            None if from.transform + 1 < self.aggregations.len() => {
+            None if from.transform + 1 < aggregations.len() => {
                 Some(DumpCursor { transform: from.transform + 1, ..DumpCursor::default() })
             }
             None => None,
@@ -240,7 +242,8 @@ impl Shard {
 
     /// Deletes the series `name` of `kind` wherever it is; false when there was none.
     pub fn delete(&mut self, kind: Kind, name: &[u8]) -> bool {
-        let deleted = self.aggregations.iter_mut().map(|state| state.aggregator.delete(kind, name));
+        let deleted =
+            self.transforms.aggregations.iter_mut().map(|state| state.aggregator.delete(kind, name));
         // With `count`: `any` would stop at the first.
         deleted.filter(|deleted| *deleted).count() > 0
     }
@@ -254,8 +257,9 @@ impl Shard {
         is: impl Fn(&[u8]) -> bool,
         deleted: impl FnMut(&[u8]),
     ) -> Option<DumpCursor> {
-        let transforms = self.aggregations.len();
-        let state = self.aggregations.get_mut(from.transform)?;
+        let aggregations = &mut self.transforms.aggregations;
+        let transforms = aggregations.len();
+        let state = aggregations.iter_mut().nth(from.transform)?;
         match state.aggregator.delete_some(kind, from.place, SLICE_SERIES_MAX, is, deleted) {
             Some(place) => Some(DumpCursor { place, ..from }),
             None if from.transform + 1 < transforms => {

@@ -1,9 +1,9 @@
 //! The shard: owns aggregates and open blocks exclusively.
 //!
-//! Path of a packet: `Intake` -> [`Shard::push`] -> `process::aggregate` (or a raw block). At a window's end
-//! [`Shard::tick`] sweeps the series in slices and `encode` turns them into blocks of [`Routed`]. Not here: how a plan
-//! becomes a shard (`wiring`), which outputs fail over (`failover`), threads. With one reader its thread runs the
-//! shard; connections reach it through `Exchange`.
+//! Path of a packet: `Intake` -> [`Shard::push`] -> `transforms` (or a raw block). At a window's end [`Shard::tick`]
+//! sweeps the series in slices and `encode` turns them into blocks of [`Routed`]. Not here: the kinds of transforms
+//! (`transforms`), how a plan becomes a shard (`wiring`), which outputs fail over (`failover`), threads. With one reader
+//! its thread runs the shard; connections reach it through `Exchange`.
 //! Invariant: `push` settles the whole receipt of a batch, whatever happens to its records.
 
 pub(crate) mod clusters;
@@ -21,76 +21,40 @@ pub use self::inspect::{
     DumpCursor, DumpRow, DumpSlice, Held, SLICE_BYTES_MAX, SLICE_SERIES_MAX, SeriesCopy, SeriesRow,
     SeriesSlice,
 };
-pub use self::state::{BeforeLast, Kept, SavedState};
-pub use self::transforms::relay::{FedFigures, RelayFigures, RelayState};
+pub use self::transforms::{
+    BeforeLast, BusyNames, FedFigures, Kept, RelayFigures, RelayState, SavedState, ShardFigures,
+};
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
-    AckWhen, Batch, Batches, Dropped, Events, FlushInfo, Flushed, Now, Outcome, OutputId, Packets, Points,
-    Receipt, RecordAccount, Records, Reject, Samples, SourceAccount, SourceId, TransformId,
+    AckWhen, Batch, Batches, Dropped, Events, Now, Outcome, OutputId, Packets, Points, Receipt, Records,
+    Samples, SourceAccount, SourceId, TransformId,
 };
-use process::aggregate::{Added, Figures, FlushEnd};
-use process::relay::Entry;
 
 use wire::statsd::Parser;
 
 use crate::checkpoints::Note;
 use crate::encode::{OutputEncoder, OutputFigures, Routed};
-use crate::intake::complaints::quote;
 use crate::intake::protocol::Protocol;
 use crate::shard::clusters::ClusterState;
 use crate::shard::routes::SourceRoutes;
-use crate::shard::transforms::aggregation::{AT_ONCE_POINTS, Aggregation, add_tally};
-use crate::shard::transforms::chain::{Relays, Taken};
 use crate::shard::transforms::relay::Relay;
+use crate::shard::transforms::{TransformRoutes, Transforms};
 
 /// Most events of one batch; further ones are dropped as `events_max`.
 const EVENTS_MAX: usize = 10_000;
 
 /// State of one worker: all series, all open blocks.
 pub struct Shard {
-    pub(crate) aggregations: Vec<Aggregation>,
-    pub(crate) relays: Relays,
+    transforms: Transforms,
     pub(crate) sources: Vec<SourceState>,
     pub(crate) outputs: Vec<OutputEncoder>,
     clusters: Vec<ClusterState>,
     /// Outputs whose endpoints are down and that have failed over.
     down: Vec<OutputId>,
-    /// Aggregations that reloads have removed.
-    gone: Gone,
     /// Seed of the hashes of external keys.
     seed: u64,
-}
-
-/// The last labels of removed aggregations: one that makes the same series for the same outputs from now on continues
-/// after them.
-#[derive(Debug, Default)]
-struct Gone {
-    /// By the index of the output: the latest label.
-    labels: BTreeMap<usize, u64>,
-    /// By name, for the instance that follows.
-    notes: BTreeMap<String, Note>,
-    /// Their flushes.
-    flushes: u64,
-}
-
-impl Gone {
-    fn note(&mut self, state: &Aggregation) {
-        self.flushes += state.flushes;
-        let Some(note) = state.note() else { return };
-        self.notes.insert(state.name.clone(), note);
-        for at in &state.to.outputs {
-            let label_s = self.labels.entry(*at).or_default();
-            *label_s = note.label_s.max(*label_s);
-        }
-    }
-
-    /// The latest label that was emitted to one of these outputs.
-    fn label_of(&self, outputs: &[usize]) -> Option<u64> {
-        outputs.iter().filter_map(|at| self.labels.get(at).copied()).max()
-    }
 }
 
 pub(crate) struct SourceState {
@@ -103,31 +67,16 @@ pub(crate) struct SourceState {
     protocol: Protocol,
     /// Its clients get acknowledgements of deliveries.
     acks_delivery: bool,
-    /// The routes of its points to relays.
-    entry: Entry,
-    /// Accounts of the edges to its aggregations and relays, in the order of the routes.
-    aggregation_edges: Vec<Arc<RecordAccount>>,
-    relay_edges: Vec<Arc<RecordAccount>>,
+    /// The transforms that it feeds.
+    transforms: TransformRoutes,
 }
 
 impl std::fmt::Debug for Shard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shard").field("aggregations", &self.aggregations.len()).finish_non_exhaustive()
+        f.debug_struct("Shard")
+            .field("aggregations", &self.transforms.aggregations.len())
+            .finish_non_exhaustive()
     }
-}
-
-/// Names with their line counts, most first.
-pub type BusyNames = Vec<(Vec<u8>, u64)>;
-
-/// Figures of one aggregation, for self-metrics.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ShardFigures {
-    /// Name of the transform.
-    pub transform: String,
-    /// Its current figures.
-    pub figures: Figures,
-    /// The last finished flush.
-    pub last_flush: Option<FlushEnd>,
 }
 
 impl Shard {
@@ -199,46 +148,12 @@ impl Shard {
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Option<Receipt> {
-        let Shard { relays, sources, outputs, .. } = self;
-        let SourceState { routes, entry, relay_edges, .. } = &sources[source.index()];
+        let Shard { transforms, sources, outputs, .. } = self;
+        let SourceState { routes, transforms: fed, .. } = &sources[source.index()];
         let (bytes, points) = (&*batch.bytes, &*batch.points);
         routes.peers.iter().for_each(|id| outputs[id.index()].set_peer(batch.peer));
-        // A record has one outcome: it was forwarded unchanged, or else its outcome at the first relay.
-        let mut ended = None;
-        let taken = match &routes.relays[..] {
-            [] => points.len(),
-            [only] => {
-                let Taken { here, through, points: taken } =
-                    relays.points(*only, *entry, bytes, points, outputs, now, out, go_on);
-                relay_edges[0].receive(taken as u64);
-                here.settle_on(&relay_edges[0]);
-                ended = Some(through);
-                taken
-            }
-            several => {
-                let mut taken = 0;
-                let (mut has_worked, mut goes_on) = (false, true);
-                while goes_on && taken < points.len() {
-                    let some = &points[taken..points.len().min(taken + AT_ONCE_POINTS)];
-                    for (place, at) in several.iter().enumerate() {
-                        let worked = &mut || {
-                            has_worked = true;
-                            true
-                        };
-                        let Taken { here, through, points: _all } =
-                            relays.points(*at, *entry, bytes, some, outputs, now, out, worked);
-                        relay_edges[place].receive(some.len() as u64);
-                        here.settle_on(&relay_edges[place]);
-                        if place == 0 {
-                            ended.get_or_insert_default().add(through);
-                        }
-                    }
-                    taken += some.len();
-                    goes_on = !std::mem::take(&mut has_worked) || go_on();
-                }
-                taken
-            }
-        };
+        // A record has one outcome: it was forwarded unchanged, or else its outcome at the first transform.
+        let (taken, ended) = transforms.push_points(fed, bytes, points, outputs, now, out, go_on);
         for id in &routes.points {
             outputs[id.index()].points(bytes, &points[..taken], now, out);
         }
@@ -268,38 +183,10 @@ impl Shard {
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
     ) {
-        let Shard { aggregations, relays, sources, outputs, .. } = self;
-        let SourceState { routes, parser, account, aggregation_edges, .. } = &sources[source.index()];
-        let mut first = true;
-        for (at, edge) in routes.aggregations.iter().zip(aggregation_edges) {
-            let state = &mut aggregations[*at];
-            if state.key_flush {
-                samples.names.iter().for_each(|name| state.aggregator.count_name(name.of(&samples.bytes)));
-            }
-            let Aggregation { aggregator, to, names: own, .. } = state;
-            let mut emit = |info: &FlushInfo, flushed: Flushed<'_>| {
-                to.flushed(outputs, (info, &flushed), now, out);
-            };
-            add_tally(aggregator, own, samples.tally, &mut emit);
-            let canonical =
-                |kind, key: model::RawKey<'_>, name: &mut Vec<u8>| parser.canonical(kind, key, name);
-            let added = aggregator.add(samples.view(), now, canonical, &mut emit);
-            if added.dropped_series_max > 0 {
-                account.note_refused_series(|| quote(aggregator.first_dropped()));
-            }
-            edge.receive(samples.samples.len() as u64);
-            for (outcome, records) in outcomes(added) {
-                edge.settle(outcome, records);
-                // A record has one outcome; with several aggregations the first one decides it.
-                if first && let Some(receipt) = &mut receipt {
-                    receipt.split(records).settle(outcome);
-                }
-            }
-            first = false;
-            // Samples with a time of their own leave at once, as far as there is time.
-            let _all = to.route(relays, outputs, now, out, go_on);
-        }
-        // The rest had no aggregation to go to.
+        let Shard { transforms, sources, outputs, .. } = self;
+        let SourceState { transforms: fed, parser, account, .. } = &sources[source.index()];
+        transforms.push_samples(fed, (samples, parser, account), &mut receipt, outputs, now, out, go_on);
+        // The rest had no transform to go to.
         receipt.into_iter().for_each(|receipt| receipt.settle(Outcome::Filtered));
     }
 
@@ -363,10 +250,10 @@ impl Shard {
         self.outputs.get(output.index()).map_or((0, 0), |encoder| encoder.room_for(batches))
     }
 
-    /// True when a batch of the source may need more room than [`Shard::room_for`] returns: a relay gives lines other
-    /// names, and sends several copies of a line to one output.
+    /// True when a batch of the source may need more room than [`Shard::room_for`] returns: a transform makes several
+    /// lines of one, or longer ones.
     pub fn multiplies(&self, source: SourceId) -> bool {
-        self.sources.get(source.index()).is_some_and(|source| !source.routes.relays.is_empty())
+        self.sources.get(source.index()).is_some_and(|source| source.transforms.multiply())
     }
 
     /// Outputs that some source waits for, each at least once.
@@ -381,7 +268,7 @@ impl Shard {
 
     /// True while results of aggregations wait to be routed: [`Shard::tick`] continues with them at once.
     pub fn has_results(&self) -> bool {
-        self.aggregations.iter().any(|state| state.to.has_results())
+        self.transforms.has_results()
     }
 
     /// Closes windows that are due and sweeps at most `budget` series of each aggregation. Returns the monotonic
@@ -398,18 +285,8 @@ impl Shard {
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
     ) -> u64 {
-        let Shard { aggregations, relays, outputs, .. } = self;
-        let mut due_ns = u64::MAX;
-        for state in aggregations.iter_mut() {
-            // Emitted results are routed before anything else is emitted.
-            let mut all = state.to.route(relays, outputs, now, out, go_on);
-            if all && state.aggregator.due_ns() <= now.mono_ns {
-                state.tick(outputs, now, budget, out);
-                all = state.to.route(relays, outputs, now, out, go_on);
-            }
-            due_ns = due_ns.min(if all { state.aggregator.due_ns() } else { now.mono_ns });
-        }
-        due_ns.min(relays.tick(now, budget, outputs, out, go_on))
+        let Shard { transforms, outputs, .. } = self;
+        transforms.tick(now, budget, outputs, out, go_on)
     }
 
     /// Closes every non-empty block, so that nothing waits for more lines. Packets of lines that are not due stay open.
@@ -435,18 +312,18 @@ impl Shard {
 
     /// The relay of that name and those behind it, with the endpoints up that are up now, for another thread.
     pub fn relays_to_ask(&self, relay: &str) -> Option<Vec<RelayToAsk>> {
-        let relays = self.relays.to_ask(relay)?;
+        let relays = self.transforms.relays.to_ask(relay)?;
         Some(relays.into_iter().map(|(id, relay)| RelayToAsk::new(id, relay)).collect())
     }
 
     /// The figures of every relay.
     pub fn relays(&self) -> impl Iterator<Item = RelayState> + '_ {
-        self.relays.iter().map(Relay::state)
+        self.transforms.relays.iter().map(Relay::state)
     }
 
     /// The same for at most `max` relays, from an index on.
     pub fn relays_from(&self, from: usize, max: usize) -> Vec<RelayState> {
-        self.relays.iter().skip(from).take(max).map(Relay::state).collect()
+        self.transforms.relays.iter().skip(from).take(max).map(Relay::state).collect()
     }
 
     /// The last flush: every open window is closed and swept at once.
@@ -456,33 +333,25 @@ impl Shard {
 
     /// The same; results of relays for which there is no time, as `go_on` decides, are counted and dropped.
     pub fn stop_while(&mut self, now: Now, out: &mut Routed, go_on: &mut dyn FnMut() -> bool) {
-        let Shard { aggregations, relays, outputs, .. } = self;
-        for state in aggregations.iter_mut() {
-            state.flush_all(outputs, now, out);
-            let _all = state.to.route(relays, outputs, now, out, go_on);
-        }
-        for at in relays.in_order() {
-            relays.finish(at, outputs, now, out, go_on);
-        }
+        let Shard { transforms, outputs, .. } = self;
+        transforms.stop(outputs, now, out, go_on);
         self.close_lines(now, out);
     }
 
     /// Flushes that have ended, of all aggregations: when it has changed, [`Shard::last_notes`] has.
     pub fn flushes(&self) -> u64 {
-        self.gone.flushes + self.aggregations.iter().map(|state| state.flushes).sum::<u64>()
+        self.transforms.aggregations.flushes()
     }
 
     /// The last note of every aggregation that has flushed, by name, for the next instance.
     pub fn last_notes(&self) -> impl Iterator<Item = (&str, Note)> {
-        let gone = self.gone.notes.iter().map(|(name, note)| (name.as_str(), *note));
-        let here = self.aggregations.iter().filter_map(|state| Some((state.name.as_str(), state.note()?)));
-        gone.chain(here)
+        self.transforms.aggregations.last_notes()
     }
 
     /// The previous instance has emitted `label_s` for an aggregation that was removed: the one called `name`, which
     /// may make the same series, continues after it.
     pub fn resume_after_other(&mut self, name: &str, label_s: u64, now: Now) {
-        for state in self.aggregations.iter_mut().filter(|state| state.name == name) {
+        if let Some(state) = self.transforms.aggregations.named_mut(name) {
             state.aggregator.resume_after_other(label_s, now);
         }
     }
@@ -490,7 +359,7 @@ impl Shard {
     /// The label that the previous instance noted for the aggregation `name` cannot be right: it is dropped and
     /// counted.
     pub fn drop_label(&mut self, name: &str) {
-        for state in self.aggregations.iter_mut().filter(|state| state.name == name) {
+        if let Some(state) = self.transforms.aggregations.named_mut(name) {
             state.aggregator.drop_label();
         }
     }
@@ -498,20 +367,14 @@ impl Shard {
     /// Continues after the window `label_s` that the previous instance emitted of the aggregation `name`, see
     /// `Aggregator::resume_after`: it matters only to windows aligned to the wall clock.
     pub fn resume_after(&mut self, name: &str, label_s: u64, now: Now) {
-        for state in self.aggregations.iter_mut().filter(|state| state.name == name) {
+        if let Some(state) = self.transforms.aggregations.named_mut(name) {
             state.aggregator.resume_after(label_s, now);
         }
     }
 
     /// Reports of busy names that are due (`keyFlush`).
     pub fn key_flush(&mut self, now: Now) -> Vec<(TransformId, BusyNames)> {
-        let mut reports = Vec::new();
-        for state in &mut self.aggregations {
-            if let Some(report) = state.aggregator.key_flush(now) {
-                reports.push((state.id, report));
-            }
-        }
-        reports
+        self.transforms.aggregations.key_flush(now)
     }
 
     /// The figures of the last flushes of at most `max` outputs, from an index on.
@@ -526,24 +389,6 @@ impl Shard {
 
     /// Figures of at most `max` aggregations, from an index on.
     pub fn figures_from(&self, from: usize, max: usize) -> Vec<ShardFigures> {
-        let figures = |state: &Aggregation| ShardFigures {
-            transform: state.name.clone(),
-            figures: state.aggregator.figures(),
-            last_flush: state.last_flush,
-        };
-        self.aggregations.iter().skip(from).take(max).map(figures).collect()
+        self.transforms.aggregations.figures_from(from, max)
     }
-}
-
-/// How the samples of a batch ended in an aggregation.
-fn outcomes(added: Added) -> impl Iterator<Item = (Outcome, u64)> {
-    let parts = [
-        (Outcome::Aggregated, added.aggregated),
-        (Outcome::Routed, added.routed),
-        (Outcome::Dropped(Dropped::SeriesMax), added.dropped_series_max),
-        (Outcome::Dropped(Dropped::TimerValuesMax), added.dropped_timer_values),
-        (Outcome::Dropped(Dropped::AggregateFull), added.dropped_bytes_max),
-        (Outcome::Rejected(Reject::NonFinite), added.rejected_non_finite),
-    ];
-    parts.into_iter().filter(|(_, records)| *records > 0)
 }

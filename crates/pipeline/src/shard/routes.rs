@@ -1,4 +1,6 @@
-//! Which transforms and outputs a source's records and a transform's aggregates go to: fixed for a plan's life.
+//! Which outputs a source's records go to without a transform, or through one: fixed for a plan's life.
+//!
+//! Not here: which transforms they go to (`transforms`).
 
 use config::kinds::RecordKind;
 use config::plan::{Feed, OutputPlan, Plan};
@@ -6,13 +8,9 @@ use model::{AckWhen, OutputId, SourceId, TransformId};
 
 use crate::shard::packets::Sharing;
 
-/// The routes of the records of one source.
+/// The routes of the records of one source to outputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SourceRoutes {
-    /// Aggregations of its samples, by their index among those of the plan.
-    pub(crate) aggregations: Vec<usize>,
-    /// Relays of its points, by their index among those of the plan.
-    pub(crate) relays: Vec<usize>,
     /// Outputs of its unchanged packets.
     pub(crate) raw: Sharing,
     /// Outputs that parse its packets.
@@ -43,11 +41,6 @@ impl SourceRoutes {
     pub(crate) fn takes_points(&self) -> bool {
         !(self.raw.is_empty() && self.points.is_empty())
     }
-
-    /// True when the source's packets have to be parsed as samples.
-    pub(crate) fn parses(&self) -> bool {
-        !self.aggregations.is_empty() || !self.events.is_empty()
-    }
 }
 
 /// Whether an output makes samples of packets and of aggregates, and therefore parses lines.
@@ -72,18 +65,12 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
     let mut behind = plan.feeds_of(id);
     behind.retain(|feed| *feed != Feed::Source(id));
     let points = plan.sources[id.index()].kind.gives_points();
-    let aggregates = plan.aggregates().enumerate().filter(|(_, (_, transform, _))| transform.takes_from(id));
-    let aggregates: Vec<(usize, TransformId)> =
-        aggregates.map(|(at, (transform, ..))| (at, transform)).collect();
-    routes.aggregations = aggregates.iter().map(|(at, _)| *at).collect();
-    let relays = plan.relays().enumerate().filter(|(_, (_, transform, _))| transform.takes_from(id));
-    routes.relays = relays.map(|(at, _)| at).collect();
+    let takes_from_it =
+        |at: &TransformId| plan.transforms.get(at.index()).is_some_and(|transform| transform.takes_from(id));
     for (at, output) in plan.outputs.iter().enumerate() {
         let feeds = |feed: &Feed| match feed {
             Feed::Source(source) => *source == id,
-            Feed::Transform(transform) => {
-                takes(output, RecordKind::Events) && aggregates.iter().any(|(_, known)| known == transform)
-            }
+            Feed::Transform(transform) => takes(output, RecordKind::Events) && takes_from_it(transform),
         };
         let is_behind_relay = output.from.iter().any(|feed| behind.contains(feed));
         let is_fed = output.from.iter().any(feeds);
@@ -121,20 +108,4 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
     let names_peers = |id: &&OutputId| plan.outputs[id.index()].kind.names_peers();
     routes.peers = routes.reached.iter().filter(names_peers).copied().collect();
     routes
-}
-
-/// Outputs of the flushes of the transform `id`.
-pub(crate) fn of_transform(plan: &Plan, id: TransformId) -> Vec<OutputId> {
-    let outputs = plan.outputs.iter().enumerate();
-    let fed = outputs.filter(|(_, output)| {
-        output.from.contains(&Feed::Transform(id)) && takes(output, RecordKind::Aggregates)
-    });
-    fed.map(|(at, _)| OutputId(at as u16)).collect()
-}
-
-/// Relays that take the results of the transform `id`, by their index among those of the plan.
-pub(crate) fn relays_of_transform(plan: &Plan, id: TransformId) -> Vec<usize> {
-    let relays = plan.relays().enumerate();
-    let fed = relays.filter(|(_, (_, transform, _))| transform.from.contains(&Feed::Transform(id)));
-    fed.map(|(at, _)| at).collect()
 }

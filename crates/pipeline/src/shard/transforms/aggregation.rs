@@ -1,23 +1,25 @@
 //! One aggregation in a shard: its aggregator, the outputs that it feeds, its self counters and the figures of its
 //! flushes.
 //!
-//! Path of a packet: `Shard::push` -> `process::aggregate` -> at the window's end **[`Aggregation::tick`]** ->
-//! `encode`. Not here: which batches it gets (`shard`), checkpoints (`checkpoints`, `state`).
-
-use std::sync::Arc;
+//! Path of a packet: `Transforms::push_samples` -> **[`Aggregation::add`]** -> `process::aggregate` -> at the window's
+//! end **[`Aggregation::tick`]** -> `encode`. Not here: which batches it gets (`transforms`), all aggregations together
+//! (`aggregations`), checkpoints (`checkpoints`, `shard::state`).
 
 use config::plan::{AggregateTransform, SelfCounters};
-use model::{FlushInfo, Flushed, Kind, Now, Peer, RecordAccount, Tally, TransformId};
-use process::aggregate::{Aggregator, FlushEnd, Tick};
+use model::{
+    Dropped, FlushInfo, Flushed, Kind, Now, Outcome, Peer, RawKey, Reject, Samples, SourceAccount, Tally,
+    TransformId,
+};
+use process::aggregate::{Added, Aggregator, FlushEnd, Tick};
 use process::relay::Entry;
+use wire::statsd::Parser;
 
 use crate::checkpoints::Note;
 use crate::encode::{OutputEncoder, Routed};
-use crate::shard::transforms::chain::Relays;
+use crate::intake::complaints::quote;
+use crate::shard::transforms::chain::{AT_ONCE_POINTS, Relays};
 use crate::shard::transforms::results::Results;
-
-/// Points that each relay routes before the next one does: the question whether to go on follows after all of them.
-pub(crate) const AT_ONCE_POINTS: usize = 4;
+use crate::shard::transforms::wiring::Edge;
 
 /// One aggregation and its state in the shard.
 #[derive(Debug)]
@@ -47,8 +49,8 @@ pub(crate) struct Aggregation {
 pub(crate) struct Fed {
     /// Indexes in `Shard::outputs` of the outputs that take them directly.
     pub(crate) outputs: Vec<usize>,
-    /// Indexes in `Shard::relays` of the relays that take them as points, and the accounts of the edges to them.
-    pub(crate) relays: Vec<(usize, Arc<RecordAccount>)>,
+    /// Relays that take them as points.
+    pub(crate) relays: Vec<Edge>,
     /// Points for those relays; none without relays.
     pub(crate) results: Option<Results>,
 }
@@ -93,7 +95,7 @@ impl Fed {
             let end = results.points.len().min(results.routed + AT_ONCE_POINTS);
             let points = &mut results.points[results.routed..end];
             let mut has_worked = false;
-            for (at, edge) in &self.relays {
+            for Edge { at, account } in &self.relays {
                 let relay = relays.at(*at);
                 points.iter_mut().for_each(|point| point.hash = relay.hash(point.name(&results.bytes)));
                 let worked = &mut || {
@@ -102,8 +104,8 @@ impl Fed {
                 };
                 let taken =
                     relays.points(*at, Entry::Records, &results.bytes, points, outputs, now, out, worked);
-                edge.receive(points.len() as u64);
-                taken.here.settle_on(edge);
+                account.receive(points.len() as u64);
+                taken.here.settle_on(account);
             }
             results.routed = end;
             if has_worked && !go_on() {
@@ -112,7 +114,7 @@ impl Fed {
         }
         let all = results.routed == results.points.len();
         if all {
-            self.relays.iter().for_each(|(_, edge)| results.count_lost(edge));
+            self.relays.iter().for_each(|edge| results.count_lost(&edge.account));
             results.clear();
         }
         all
@@ -178,6 +180,31 @@ impl Aggregation {
         }
     }
 
+    /// Adds the samples of a source, whose names `parser` has read.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        (samples, parser, source): (&Samples<'_>, &Parser, &SourceAccount),
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+    ) -> Added {
+        if self.key_flush {
+            samples.names.iter().for_each(|name| self.aggregator.count_name(name.of(&samples.bytes)));
+        }
+        let Aggregation { aggregator, to, names, .. } = self;
+        let mut emit = |info: &FlushInfo, flushed: Flushed<'_>| {
+            to.flushed(outputs, (info, &flushed), now, out);
+        };
+        add_tally(aggregator, names, samples.tally, &mut emit);
+        let canonical = |kind, key: RawKey<'_>, name: &mut Vec<u8>| parser.canonical(kind, key, name);
+        let added = aggregator.add(samples.view(), now, canonical, &mut emit);
+        if added.dropped_series_max > 0 {
+            source.note_refused_series(|| quote(aggregator.first_dropped()));
+        }
+        added
+    }
+
     /// Closes the window if it is over, and sweeps at most `budget` series.
     pub(crate) fn tick(&mut self, outputs: &mut [OutputEncoder], now: Now, budget: usize, out: &mut Routed) {
         let to = &mut self.to;
@@ -199,8 +226,21 @@ impl Aggregation {
         }
     }
 
+    /// Its last flush. Relays stop after a result whose name needed long searches if `go_on` returns false.
+    pub(crate) fn finish(
+        &mut self,
+        relays: &mut Relays,
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) {
+        self.flush_all(outputs, now, out);
+        let _all = self.to.route(relays, outputs, now, out, go_on);
+    }
+
     /// Closes the window and sweeps all of it.
-    pub(crate) fn flush_all(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+    fn flush_all(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
         let to = &mut self.to;
         let end = self.aggregator.flush_all(now, |info, flushed| {
             to.flushed(outputs, (info, &flushed), now, out);
@@ -275,8 +315,21 @@ impl Aggregation {
     }
 }
 
+/// How the samples of a batch ended in an aggregation.
+pub(crate) fn outcomes(added: Added) -> impl Iterator<Item = (Outcome, u64)> {
+    let parts = [
+        (Outcome::Aggregated, added.aggregated),
+        (Outcome::Routed, added.routed),
+        (Outcome::Dropped(Dropped::SeriesMax), added.dropped_series_max),
+        (Outcome::Dropped(Dropped::TimerValuesMax), added.dropped_timer_values),
+        (Outcome::Dropped(Dropped::AggregateFull), added.dropped_bytes_max),
+        (Outcome::Rejected(Reject::NonFinite), added.rejected_non_finite),
+    ];
+    parts.into_iter().filter(|(_, records)| *records > 0)
+}
+
 /// Adds the figures of a batch to the self counters.
-pub(crate) fn add_tally(
+fn add_tally(
     aggregator: &mut Aggregator,
     names: &SelfNames,
     tally: Tally,

@@ -1,23 +1,27 @@
 //! The relays of a shard, and the path of a point through several of them.
 //!
-//! Path of a point: `Shard::push` -> **[`Relays::points`]** -> `Relay::point`, and for each copy that a cluster sends to
-//! another relay: an entry in the next [`Level`] -> `Relay::point` of that relay, until a level is empty. Not here: one
-//! relay's routing (`relay`), which relays exist (`wiring`), the explanation of a route (`explain`).
+//! Path of a point: `Transforms::push_points` -> **[`Relays::push`]** -> [`Relays::points`] -> `Relay::point`, and for
+//! each copy that a cluster sends to another relay: an entry in the next [`Level`] -> `Relay::point` of that relay, until
+//! a level is empty. Not here: one relay's routing (`relay`), the explanation of a route (`shard::explain`).
 //! Invariants: a point makes at most [`VISITS_MAX`] visits to further relays, and any more are counted as refused; no
 //! level has entries when a call returns; by then each visit is in the account of its edge.
 
 use std::sync::Arc;
 
-use config::plan::RelayTransform;
+use config::plan::{Plan, RelayTransform};
 use model::{Now, OutputId, Peer, Point, RecordAccount, Span, TransformId};
 use process::relay::Entry;
 
 use crate::Routed;
 use crate::encode::OutputEncoder;
 use crate::shard::transforms::relay::{Due, Ended, LOOK_EVERY_NS, PointEnd, Relay};
+use crate::shard::transforms::wiring::{Edge, Wiring};
 
 /// Most visits of one point to relays after the first one. A line has at most as many copies, too.
 pub(crate) const VISITS_MAX: usize = process::relay::COPIES_MAX;
+
+/// Points that each relay routes before the next one does: the question whether to go on follows after all of them.
+pub(crate) const AT_ONCE_POINTS: usize = 4;
 
 /// All relays of a shard.
 #[derive(Debug, Default)]
@@ -46,7 +50,7 @@ pub(crate) struct Next {
 }
 
 impl Next {
-    pub(crate) fn new(id: TransformId, at: usize, account: Arc<RecordAccount>) -> Next {
+    fn new(id: TransformId, at: usize, account: Arc<RecordAccount>) -> Next {
         Next { id, at, account, ended: Ended::default(), received: 0 }
     }
 }
@@ -138,15 +142,48 @@ impl Relays {
         self.order.clone()
     }
 
-    /// Replaces the relays and the edges from each to others, in the order of their plan.
-    pub(crate) fn replace(&mut self, all: Vec<Relay>, next: Vec<Vec<Next>>, order: Vec<usize>) {
-        debug_assert!(all.len() == next.len() && all.len() == order.len(), "each relay is there once");
-        (self.all, self.next, self.order) = (all, next, order);
+    /// Before another plan applies: routes the results of those that it does not have, and of aggregation rules that it
+    /// does not have.
+    pub(crate) fn close_for(
+        &mut self,
+        plan: &Plan,
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+    ) {
+        for at in self.in_order() {
+            match plan.relays().find(|(_, kept, _)| kept.name == self.at(at).name) {
+                Some((_, _, relay)) => self.close_rules(at, relay, outputs, now, out),
+                None => self.finish(at, outputs, now, out, &mut || true),
+            }
+        }
     }
 
-    /// Removes all relays, for [`Relays::replace`].
-    pub(crate) fn take(&mut self) -> Vec<Relay> {
-        std::mem::take(&mut self.all)
+    /// Applies a plan: those that keep their name keep their state.
+    pub(crate) fn wire(&mut self, wiring: &Wiring<'_>) {
+        let Wiring { plan, accounts, down, seed, .. } = *wiring;
+        let mut before = std::mem::take(&mut self.all);
+        let places: Vec<_> = plan.relays().map(|(id, transform, _)| (id, &*transform.name)).collect();
+        let (mut all, mut edges) = (Vec::with_capacity(places.len()), Vec::with_capacity(places.len()));
+        for (_, transform, relay) in plan.relays() {
+            let known = before.iter().position(|known| known.name == transform.name);
+            all.push(match known.map(|known| before.swap_remove(known)) {
+                Some(mut known) => {
+                    known.replan(relay, down, seed);
+                    known
+                }
+                None => Relay::new(&transform.name, relay, down, seed),
+            });
+            let next = relay.plan.next_relays().into_iter().filter_map(|id| {
+                let at = places.iter().position(|(known, _)| *known == id)?;
+                let account = accounts.edge(places[at].1, &transform.name).map(Arc::clone);
+                Some(Next::new(id, at, account.unwrap_or_default()))
+            });
+            edges.push(next.collect());
+        }
+        let order = plan.relays_in_order();
+        debug_assert!(all.len() == edges.len() && all.len() == order.len(), "each relay is there once");
+        (self.all, self.next, self.order) = (all, edges, order);
     }
 
     /// The indexes of relays that get something from one of `first`, including these.
@@ -159,6 +196,71 @@ impl Relays {
             }
         }
         (0..self.all.len()).filter(|at| is_reached[*at]).collect()
+    }
+
+    /// Routes points of a source, whose lines lie in `bytes`, by the relays that it feeds. Returns how many, and how they
+    /// ended after the first relay and those behind it; none without relays. After those whose names need long searches,
+    /// `go_on` is called: if it returns false, the rest is left.
+    #[expect(clippy::too_many_arguments, reason = "what it works on, once for each batch")]
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        edges: &[Edge],
+        entry: Entry,
+        bytes: &[u8],
+        points: &[Point],
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> (usize, Option<Ended>) {
+        match edges {
+            [] => (points.len(), None),
+            [Edge { at, account }] => {
+                let Taken { here, through, points: taken } =
+                    self.points(*at, entry, bytes, points, outputs, now, out, go_on);
+                account.receive(taken as u64);
+                here.settle_on(account);
+                (taken, Some(through))
+            }
+            several => self.push_to_each(several, entry, bytes, points, outputs, now, out, go_on),
+        }
+    }
+
+    /// The same for several relays, a few points at a time.
+    #[expect(clippy::too_many_arguments, reason = "what it works on, once for each batch")]
+    fn push_to_each(
+        &mut self,
+        edges: &[Edge],
+        entry: Entry,
+        bytes: &[u8],
+        points: &[Point],
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> (usize, Option<Ended>) {
+        let (mut taken, mut ended): (usize, Option<Ended>) = (0, None);
+        let (mut has_worked, mut goes_on) = (false, true);
+        while goes_on && taken < points.len() {
+            let some = &points[taken..points.len().min(taken + AT_ONCE_POINTS)];
+            for (place, Edge { at, account }) in edges.iter().enumerate() {
+                let worked = &mut || {
+                    has_worked = true;
+                    true
+                };
+                let Taken { here, through, points: _all } =
+                    self.points(*at, entry, bytes, some, outputs, now, out, worked);
+                account.receive(some.len() as u64);
+                here.settle_on(account);
+                if place == 0 {
+                    ended.get_or_insert_default().add(through);
+                }
+            }
+            taken += some.len();
+            goes_on = !std::mem::take(&mut has_worked) || go_on();
+        }
+        (taken, ended)
     }
 
     /// Routes points, whose lines lie in `bytes`, and returns how many. After those whose names need long searches,
@@ -297,7 +399,7 @@ impl Relays {
     }
 
     /// Routes the results of a relay's aggregation rules that the plan no longer has, by its old statements.
-    pub(crate) fn close_rules(
+    fn close_rules(
         &mut self,
         at: usize,
         plan: &RelayTransform,

@@ -1,8 +1,8 @@
 //! A relay at work: its statements route each point by its name (spec graphite §2.5).
 //!
-//! Path of a point: `Shard::push` -> **[`Relay::points`]** -> `process::relay` (the decision for the name, remembered)
+//! Path of a point: `Relays::push` -> **[`Relay::points`]** -> `process::relay` (the decision for the name, remembered)
 //! -> a copy in the open block of each output it goes to, or a value in an aggregation rule. Some time after an
-//! aggregation rule's window is over `Relay::tick` routes its result in the same way. Not here: statements and rings
+//! aggregation rule's window is over `Relays::tick` routes its result in the same way. Not here: statements and rings
 //! (`process`), which endpoints are up (`staunch` reports it), queues.
 //! Invariants: a point without changes is copied as it stands, and never read beyond its name unless a statement needs
 //! that; every record of a batch has one outcome, whatever its copies and values have.

@@ -1,7 +1,7 @@
 //! Points made of an aggregation's results, for the transforms that take points from it.
 //!
 //! Path of a series: `process::aggregate` flush -> **[`Results::flushed`]** (Graphite lines, with the aggregation's
-//! names) -> `Shard::route_results` -> the relays that take from the aggregation. Not here: outputs that take results
+//! names) -> `Fed::route` -> the relays that take from the aggregation. Not here: outputs that take results
 //! directly (`encode`): they build their own names.
 //! Invariant: a point is routed once to each relay, or counted as dropped on each edge.
 
