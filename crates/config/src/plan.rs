@@ -230,18 +230,25 @@ impl Plan {
         feeds.iter().map(|feed| self.name_of(*feed))
     }
 
-    /// The edges with the unchanged records of `source`: from the source, and from relays that it reaches only through
-    /// relays.
+    /// The edges with the unchanged records of `source`: from the source, and from transforms that forward records and
+    /// that it reaches only through such transforms.
     pub fn feeds_of(&self, source: SourceId) -> Vec<Feed> {
         let mut feeds = vec![Feed::Source(source)];
-        let relays = self.relays_in_order();
-        let all: Vec<_> = self.relays().collect();
-        for (id, transform, _) in relays.into_iter().map(|at| all[at]) {
-            if transform.from.iter().any(|feed| feeds.contains(feed)) {
-                feeds.push(Feed::Transform(id));
+        let forwards = |(_, transform): &(usize, &TransformPlan)| transform.kind.facts().forwards;
+        let all: Vec<_> = self.transforms.iter().enumerate().filter(forwards).collect();
+        // At most one pass for each step of the longest chain.
+        loop {
+            let before = feeds.len();
+            for (at, transform) in &all {
+                let feed = Feed::Transform(TransformId(*at as u16));
+                if !feeds.contains(&feed) && transform.from.iter().any(|from| feeds.contains(from)) {
+                    feeds.push(feed);
+                }
+            }
+            if feeds.len() == before {
+                return feeds;
             }
         }
-        feeds
     }
 
     /// The relays by their indexes in [`Plan::relays`]: each comes after the relays that feed it.
@@ -268,7 +275,7 @@ impl Plan {
     }
 
     /// Whether the names at a relay contain tags. That depends on its sources; the first one decides. For a relay that
-    /// only other relays feed, the first of those decides.
+    /// no source feeds, the first relay that feeds it decides.
     pub fn tags_are_named(&self, relay: &str) -> bool {
         let mut next = self.transforms.iter().find(|transform| transform.name == relay);
         for _ in 0..=RELAYS_IN_A_ROW_MAX {
@@ -277,22 +284,10 @@ impl Plan {
                 let source = self.sources.get(source.index());
                 return source.is_some_and(|source| source.kind.facts().names_have_tags);
             }
-            let relays = transform.transforms().filter_map(|id| self.transforms.get(id.index()));
-            next = relays.into_iter().find(|transform| transform.kind.as_relay().is_some());
+            let feeding = transform.transforms().filter_map(|id| self.transforms.get(id.index()));
+            next = feeding.into_iter().find(|transform| transform.kind.facts().forwards);
         }
         false
-    }
-
-    /// Aggregations with their ids, in the plan's order.
-    pub fn aggregates(&self) -> impl Iterator<Item = (TransformId, &TransformPlan, &AggregateTransform)> {
-        let transforms = self.transforms.iter().enumerate();
-        transforms.filter_map(|(at, plan)| Some((TransformId(at as u16), plan, plan.kind.as_aggregate()?)))
-    }
-
-    /// Relays with their ids, in the plan's order.
-    pub fn relays(&self) -> impl Iterator<Item = (TransformId, &TransformPlan, &RelayTransform)> {
-        let transforms = self.transforms.iter().enumerate();
-        transforms.filter_map(|(at, plan)| Some((TransformId(at as u16), plan, plan.kind.as_relay()?)))
     }
 }
 

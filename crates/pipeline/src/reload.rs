@@ -3,9 +3,8 @@
 //! Rows in both plans keep their place; removed ones stay as a row that nothing feeds, so that its account still adds
 //! up; new ones follow at the end.
 
-use config::plan::{Feed, OutputPlan, Plan, SourcePlan, TransformKind};
+use config::plan::{Feed, OutputPlan, Plan, SourcePlan};
 use model::{OutputId, SourceId};
-use process::relay::MemberNode;
 
 /// `new` with the ids of `old`: a [`SourceId`] or [`model::OutputId`] means the same under both.
 pub fn merge_plans(old: &Plan, new: &Plan) -> Plan {
@@ -58,17 +57,9 @@ pub fn merge_plans(old: &Plan, new: &Plan) -> Plan {
     for cluster in &mut plan.clusters {
         cluster.members = cluster.members.iter().map(moved).collect();
     }
-    for transform in &mut plan.transforms {
-        if let TransformKind::Relay(relay) = &mut transform.kind {
-            let members = relay.plan.clusters.iter_mut().flat_map(|cluster| &mut cluster.members);
-            for node in members.map(|member| &mut member.node) {
-                match node {
-                    MemberNode::Output(output) => *output = moved(output),
-                    // Transforms have the ids of the new plan.
-                    MemberNode::Relay(_) => {}
-                }
-            }
-        }
+    // Transforms have the ids of the new plan.
+    for output in plan.transforms.iter_mut().flat_map(|transform| transform.kind.outputs_mut()) {
+        *output = moved(output);
     }
     plan
 }

@@ -1,8 +1,10 @@
-//! The properties of a kind of source or output that the rest of the program needs. A new kind defines them in one
-//! place: [`OutputKind::facts`](super::OutputKind::facts) or [`SourceKind::facts`](super::SourceKind::facts). Code
-//! outside of `config` and of the encoders and parsers of `pipeline` uses these facts instead of the kind.
+//! The properties of a kind of source, transform or output that the rest of the program needs. A new kind defines them in
+//! one place: [`OutputKind::facts`](super::OutputKind::facts), [`SourceKind::facts`](super::SourceKind::facts) or
+//! [`TransformKind::facts`](super::TransformKind::facts). Code outside of `config` and of the encoders, parsers and
+//! machines of `pipeline` uses these facts instead of the kind, except for what only one kind has.
 //!
-//! Not here: the kinds themselves (`source`, `output`); what a kind takes and gives (the table in `options::section`).
+//! Not here: the kinds themselves (`source`, `transform`, `output`); what a kind takes and gives (the table in
+//! `options::section`).
 
 use std::path::Path;
 
@@ -146,5 +148,24 @@ impl SourceFacts<'_> {
     /// True for points, which are not aggregated.
     pub fn gives_points(&self) -> bool {
         self.node.gives.contains(&RecordKind::Points)
+    }
+}
+
+/// A transform, for all code that is not about one kind only.
+#[derive(Clone, Copy, Debug)]
+pub struct TransformFacts {
+    /// Its row in the table of kinds.
+    pub node: &'static NodeKind,
+    /// Its records leave it one by one, though perhaps with another name: they are not parts of results.
+    pub forwards: bool,
+    /// What it does with records, as a participle: `check` prints it before the nodes that it feeds. None if each record
+    /// goes to other nodes, as rules say that `check` prints.
+    pub participle: Option<&'static str>,
+}
+
+impl TransformFacts {
+    /// True for aggregates. A transform that takes points gets points made of them.
+    pub fn gives_aggregates(&self) -> bool {
+        self.node.gives.contains(&RecordKind::Aggregates)
     }
 }

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use model::{SourceId, TransformId};
+use model::{Dropped, OutputId, Reject, SourceId, TransformId};
 use process::aggregate::AggregatePlan;
 use process::aggregation_rules::AggregationRuleLimits;
-use process::relay::{RelayPlan, Statement};
+use process::relay::{MemberNode, RelayPlan, Statement};
 use wire::graphite::Namespace;
 use wire::statsd::Dialect;
 
-use super::Feed;
+use super::{Feed, Plan, TransformFacts};
+use crate::kinds::NodeKind;
 use crate::options::Section;
 
 /// The destination of rules that drop points.
@@ -83,14 +84,77 @@ impl TransformKind {
         }
     }
 
+    /// What all code asks about it that is not about one kind only.
+    pub fn facts(&self) -> TransformFacts {
+        let node = NodeKind::of(self.section(), None).expect("the table of kinds has each transform");
+        match self {
+            TransformKind::Aggregate(_) => {
+                TransformFacts { node, forwards: false, participle: Some("aggregated") }
+            }
+            TransformKind::Relay(_) => TransformFacts { node, forwards: true, participle: None },
+        }
+    }
+
     /// Whether its input records become part of aggregates.
     pub fn aggregates(&self) -> bool {
         match self {
             TransformKind::Aggregate(_) => true,
+            TransformKind::Relay(relay) => relay.has_aggregation_rules(),
+        }
+    }
+
+    /// Whether it can drop records for this reason, besides points made of aggregates that cannot be written.
+    pub fn drops(&self, reason: Dropped) -> bool {
+        match self {
+            TransformKind::Aggregate(_) => {
+                matches!(reason, Dropped::SeriesMax | Dropped::TimerValuesMax | Dropped::AggregateFull)
+            }
             TransformKind::Relay(relay) => {
-                relay.plan.statements.iter().any(|statement| matches!(statement, Statement::Aggregate(_)))
+                let of_rules = matches!(
+                    reason,
+                    Dropped::SeriesMax | Dropped::Late | Dropped::Early | Dropped::AggregationRuleFull
+                );
+                reason == Dropped::Stopped || (of_rules && relay.has_aggregation_rules())
             }
         }
+    }
+
+    /// Whether it can reject records for this reason, by its options.
+    pub fn rejects(&self, reason: Reject) -> bool {
+        match self {
+            TransformKind::Aggregate(_) => false,
+            TransformKind::Relay(relay) => {
+                (reason == Reject::Invalid && relay.validates())
+                    || (reason == Reject::NonFinite && relay.has_aggregation_rules())
+            }
+        }
+    }
+
+    /// The outputs that its options name, to give them other ids.
+    pub fn outputs_mut(&mut self) -> impl Iterator<Item = &mut OutputId> {
+        let clusters = match self {
+            TransformKind::Aggregate(_) => &mut [][..],
+            TransformKind::Relay(relay) => &mut relay.plan.clusters[..],
+        };
+        let members = clusters.iter_mut().flat_map(|cluster| &mut cluster.members);
+        members.filter_map(|member| match &mut member.node {
+            MemberNode::Output(output) => Some(output),
+            MemberNode::Relay(_) => None,
+        })
+    }
+}
+
+impl Plan {
+    /// Aggregations with their ids, in the plan's order.
+    pub fn aggregates(&self) -> impl Iterator<Item = (TransformId, &TransformPlan, &AggregateTransform)> {
+        let transforms = self.transforms.iter().enumerate();
+        transforms.filter_map(|(at, plan)| Some((TransformId(at as u16), plan, plan.kind.as_aggregate()?)))
+    }
+
+    /// Relays with their ids, in the plan's order.
+    pub fn relays(&self) -> impl Iterator<Item = (TransformId, &TransformPlan, &RelayTransform)> {
+        let transforms = self.transforms.iter().enumerate();
+        transforms.filter_map(|(at, plan)| Some((TransformId(at as u16), plan, plan.kind.as_relay()?)))
     }
 }
 
@@ -112,6 +176,17 @@ pub struct RelayTransform {
 impl RelayTransform {
     /// Default of `max_names`: about 400 MiB with names of 48 bytes.
     pub const NAMES_MAX: u64 = 4 << 20;
+
+    fn has_aggregation_rules(&self) -> bool {
+        self.plan.statements.iter().any(|statement| matches!(statement, Statement::Aggregate(_)))
+    }
+
+    fn validates(&self) -> bool {
+        self.plan.statements.iter().any(|statement| match statement {
+            Statement::Match(rule) => rule.validate.is_some(),
+            Statement::Rewrite(_) | Statement::Aggregate(_) => false,
+        })
+    }
 }
 
 /// An aggregation with its surroundings.

@@ -1,12 +1,12 @@
 //! Relays as tables: valid and invalid options, and the places of errors.
 
-use model::{OutputId, SourceId, TransformId};
+use model::{Dropped, OutputId, Reject, SourceId, TransformId};
 use process::aggregation_rules::{Compute, Late, Stamp};
 use process::relay::{Distribution, MemberNode, Statement, To};
 use process::sharding::{CarbonHash, Sharding};
 
 use super::*;
-use crate::plan::{RELAYS_IN_A_ROW_MAX, RelayTransform};
+use crate::plan::{RELAYS_IN_A_ROW_MAX, RelayTransform, TransformKind};
 
 /// A source, a relay and its outputs, followed by `rest`.
 fn file(rest: &str) -> String {
@@ -312,6 +312,52 @@ fn a_relay_sends_to_relays_that_read_from_it() {
         [LINES, &sends("b", &["a"], "[\"o\"]"), &sends("a", &["lines"], "[\"b\"]"), &output("o", &["b"])]
             .concat();
     assert_eq!(good(&text).relays_in_order(), [1, 0]);
+}
+
+#[test]
+fn losses_and_outputs_of_a_transform_follow_from_its_kind_and_rules() {
+    let rule = |body: &str| {
+        let rules = format!("{ALL}[[transforms.r.rules]]\nmatch = \"x\"\n{body}\n");
+        TransformKind::Relay(Box::new(relay(&rules)))
+    };
+    let aggregation = crate::native::transforms::default_plan();
+    let mut table = [
+        (
+            TransformKind::Aggregate(Box::new(aggregation)),
+            vec![Dropped::SeriesMax, Dropped::TimerValuesMax, Dropped::AggregateFull],
+            vec![],
+            vec![],
+        ),
+        (rule("to = \"all\""), vec![Dropped::Stopped], vec![], vec![0, 1, 2, 3]),
+        (
+            rule("validate = \"1$\"\nto = \"all\""),
+            vec![Dropped::Stopped],
+            vec![Reject::Invalid],
+            vec![0, 1, 2, 3],
+        ),
+        (
+            rule("every = \"60s\"\nexpire = \"70s\"\ncompute = { sum = \"s\" }\nto = \"all\""),
+            vec![
+                Dropped::SeriesMax,
+                Dropped::Late,
+                Dropped::Early,
+                Dropped::AggregationRuleFull,
+                Dropped::Stopped,
+            ],
+            vec![Reject::NonFinite],
+            vec![0, 1, 2, 3],
+        ),
+    ];
+    for (kind, drops, rejects, outputs) in &mut table {
+        for reason in Dropped::ALL {
+            assert_eq!(kind.drops(*reason), drops.contains(reason), "{reason:?} {kind:?}");
+        }
+        for reason in Reject::ALL {
+            assert_eq!(kind.rejects(*reason), rejects.contains(reason), "{reason:?} {kind:?}");
+        }
+        let named: Vec<u16> = kind.outputs_mut().map(|output| output.0).collect();
+        assert_eq!(named, *outputs, "{kind:?}");
+    }
 }
 
 #[test]

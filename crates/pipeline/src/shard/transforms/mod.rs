@@ -19,7 +19,7 @@ pub use self::aggregations::{BusyNames, ShardFigures};
 pub use self::relay::{FedFigures, RelayFigures, RelayState};
 pub(crate) use self::wiring::Wiring;
 
-use config::plan::{Feed, Plan};
+use config::plan::{Feed, Plan, TransformKind, TransformPlan};
 use model::{Now, OutputId, Point, Receipt, Samples, SourceAccount, SourceId};
 use process::relay::Entry;
 use wire::statsd::Parser;
@@ -101,10 +101,15 @@ pub struct Kept {
 impl Kept {
     /// All transforms of a plan.
     pub fn of(plan: &Plan) -> Kept {
-        Kept {
-            aggregations: plan.aggregates().map(|(_, transform, _)| transform.name.clone()).collect(),
-            relays: plan.relays().map(|(_, transform, _)| transform.name.clone()).collect(),
+        let mut kept = Kept::default();
+        for TransformPlan { name, kind, .. } in &plan.transforms {
+            let names = match kind {
+                TransformKind::Aggregate(_) => &mut kept.aggregations,
+                TransformKind::Relay(_) => &mut kept.relays,
+            };
+            names.push(name.clone());
         }
+        kept
     }
 }
 

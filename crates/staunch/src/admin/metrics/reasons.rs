@@ -10,11 +10,10 @@ use std::collections::HashMap;
 use config::kinds::RecordKind;
 use config::plan::{
     Destination, Feed, LinesPlan, Link, Listen, OutputKind, OutputPlan, Plan, SourceKind, SourcePlan,
-    TransformKind, TransformPlan, Written,
+    TransformPlan, Written,
 };
 use foldhash::fast::FixedState;
 use model::{Dropped, Filtered, Internal, Reject, RejectedByPeer};
-use process::relay::Statement;
 use wire::compression::Compression;
 use wire::statsd::Dialect;
 
@@ -56,7 +55,8 @@ impl<'a> Nodes<'a> {
     /// What an edge into a transform counted, over the zeros of what it can count.
     pub(super) fn of_edge(&self, transform: &str, from: &str, counted: &LossTable) -> LossTable {
         let zeros = self.transforms.get(transform).map(|transform| {
-            let is_result = self.transforms.get(from).is_some_and(|from| from.kind.as_aggregate().is_some());
+            let is_result =
+                self.transforms.get(from).is_some_and(|from| from.kind.facts().gives_aggregates());
             of_edge(transform, is_result)
         });
         over(zeros.unwrap_or_default(), counted)
@@ -177,25 +177,15 @@ fn rejects(reason: Reject, of: &Reading) -> bool {
 /// Zeros of an edge; `is_result`: results of an aggregation come on it.
 fn of_edge(transform: &TransformPlan, is_result: bool) -> LossTable {
     let mut table = LossTable::new();
-    let (mut validates, mut aggregates, is_relay) = (false, false, transform.kind.as_relay().is_some());
-    if let TransformKind::Relay(relay) = &transform.kind {
-        for statement in &relay.plan.statements {
-            match statement {
-                Statement::Match(rule) => validates |= rule.validate.is_some(),
-                Statement::Rewrite(_) => {}
-                Statement::Aggregate(_) => aggregates = true,
-            }
-        }
-    }
-    let rejects = [(Reject::Invalid, validates), (Reject::NonFinite, aggregates)];
-    let rejects = rejects.into_iter().filter(|(_, can)| *can).map(|(reason, _)| reason.word());
-    zero(&mut table, "rejected", rejects);
+    let rejects = Reject::ALL.iter().filter(|reason| transform.kind.rejects(**reason));
+    zero(&mut table, "rejected", rejects.map(|reason| reason.word()));
     let dropped = Dropped::ALL.iter().filter(|reason| match reason {
-        Dropped::SeriesMax => !is_relay || aggregates,
-        Dropped::TimerValuesMax | Dropped::AggregateFull => !is_relay,
-        Dropped::Late | Dropped::Early | Dropped::AggregationRuleFull => aggregates,
+        Dropped::SeriesMax | Dropped::TimerValuesMax | Dropped::AggregateFull => {
+            transform.kind.drops(**reason)
+        }
+        Dropped::Late | Dropped::Early | Dropped::AggregationRuleFull => transform.kind.drops(**reason),
         Dropped::NonFinitePoint | Dropped::UnsafeName => is_result,
-        Dropped::Stopped => is_relay,
+        Dropped::Stopped => transform.kind.drops(**reason),
         Dropped::EventsMax | Dropped::ExchangeFull | Dropped::QueueFull | Dropped::TooOld => false,
         Dropped::NoEndpoint | Dropped::TooBig | Dropped::Damaged | Dropped::DiskFailed => false,
         Dropped::ByOperator | Dropped::NotANumber | Dropped::Deleted => false,

@@ -4,10 +4,7 @@
 //! Called by `check`. Not here: hashing of keys (`process::sharding`), the copies actually sent (`admin::accounts`).
 
 use config::kinds::RecordKind;
-use config::plan::{
-    ClusterPlan, Feed, Link, OutputKind, OutputPlan, PacketsPlan, Plan, StreamLink, TransformKind,
-    TransformPlan,
-};
+use config::plan::{ClusterPlan, Feed, Link, OutputKind, OutputPlan, PacketsPlan, Plan, StreamLink};
 use model::{OutputId, SourceId};
 use process::sharding::{Cluster, KeyReader};
 use serde_json::{Value, json};
@@ -29,8 +26,8 @@ enum Place<'a> {
     Endpoint(&'a str, &'a PacketsPlan),
     /// Each line goes to one of the members.
     Cluster(&'a ClusterPlan),
-    /// Its samples are aggregated for these outputs.
-    Transform(&'a str, Vec<&'a str>),
+    /// A transform, what it does with its records, and for which nodes.
+    Transform(&'a str, &'static str, Vec<&'a str>),
     /// Its points go to the rules of a relay.
     Relay(&'a str),
     /// Its points are forwarded unchanged.
@@ -66,15 +63,15 @@ fn of_source<'a>(plan: &'a Plan, id: SourceId, source: &'a str) -> Copies<'a> {
     let is_copy = |place: &&Place| matches!(place, Place::Endpoint(..) | Place::Cluster(_));
     let copies = places.iter().filter(is_copy).count();
     for (at, transform) in plan.transforms.iter().enumerate().filter(|(_, each)| each.takes_from(id)) {
-        if let TransformPlan { name, kind: TransformKind::Relay(_), .. } = transform {
-            places.push(Place::Relay(name));
+        let Some(participle) = transform.kind.facts().participle else {
+            places.push(Place::Relay(&transform.name));
             continue;
-        }
+        };
         let feed = Feed::Transform(model::TransformId(at as u16));
         let outputs = plan.outputs.iter().filter(|output| output.from.contains(&feed));
         let transforms = plan.transforms.iter().filter(|each| each.from.contains(&feed));
         let fed = transforms.map(|each| &*each.name).chain(outputs.map(|output| &*output.name));
-        places.push(Place::Transform(&transform.name, fed.collect()));
+        places.push(Place::Transform(&transform.name, participle, fed.collect()));
     }
     let has_unread_events = plan.sources_with_unread_events().any(|unread| unread.name == source);
     Copies { source, copies, places, has_unread_events }
@@ -85,11 +82,11 @@ impl Copies<'_> {
     pub(crate) fn text(&self) -> String {
         let has = |wanted: fn(&Place) -> bool| self.places.iter().any(wanted);
         let points: Vec<&str> = self.places.iter().filter_map(Place::of_points).collect();
+        let transformed = self.places.iter().find_map(Place::participle);
         let number = match self.copies {
             0 if !points.is_empty() => format!("points to {}", points.join(", ")),
             0 if has(|place| matches!(place, Place::Relay(_))) => "no copy as it comes".to_owned(),
-            0 if has(|place| matches!(place, Place::Transform(..))) => "aggregated".to_owned(),
-            0 => "no copy of each packet".to_owned(),
+            0 => transformed.unwrap_or("no copy of each packet").to_owned(),
             1 => "1 copy of each packet".to_owned(),
             many => format!("{many} copies of each packet"),
         };
@@ -105,10 +102,12 @@ impl Copies<'_> {
                     let plural = if number == 1 { "" } else { "s" };
                     (&*cluster.name, format!("each line to one of {number} endpoint{plural} ({form})"))
                 }
-                Place::Transform(name, outputs) if outputs.is_empty() => {
-                    (*name, "aggregated, for nobody".into())
+                Place::Transform(name, participle, fed) if fed.is_empty() => {
+                    (*name, format!("{participle}, for nobody"))
                 }
-                Place::Transform(name, outputs) => (*name, format!("aggregated for {}", outputs.join(", "))),
+                Place::Transform(name, participle, fed) => {
+                    (*name, format!("{participle} for {}", fed.join(", ")))
+                }
                 Place::Relay(name) => (*name, "each line as the rules below say".into()),
                 Place::Points(output) => (&*output.name, points_text(&output.kind)),
                 Place::Events(name) => (*name, "events and checks only".into()),
@@ -135,7 +134,7 @@ impl Copies<'_> {
                     "sharding": cluster.sharding.name(),
                     "endpoints": cluster.labels,
                 }),
-                Place::Transform(name, outputs) => json!({ "transform": name, "outputs": outputs }),
+                Place::Transform(name, _, outputs) => json!({ "transform": name, "outputs": outputs }),
                 Place::Relay(name) => json!({ "relay": name }),
                 Place::Points(output) => json!({ "output": output.name, "points": true }),
                 Place::Events(name) => json!({ "output": name, "events_only": true }),
@@ -156,6 +155,11 @@ impl<'a> Place<'a> {
             Place::Points(output) => Some(&output.name),
             _ => None,
         }
+    }
+
+    /// What a transform does with its records.
+    fn participle(&self) -> Option<&'static str> {
+        if let Place::Transform(_, participle, _) = self { Some(participle) } else { None }
     }
 }
 
