@@ -2,7 +2,7 @@
 //!
 //! Path: a sender's attempt -> [`EndpointState`] -> **[`Failover::update`]** -> the router of the cluster. The endpoint
 //! is used again after its first success.
-//! Not here: which member takes over (`process::relay`), and moving the queued records (`pipeline::Moves`).
+//! Not here: which member replaces the endpoint (`process::relay`), and moving the queued records (`pipeline::Moves`).
 //! Invariant: a queue near its limit does not flap. It counts as having room again once it has room for two batches.
 
 use crate::endpoint::{EndpointState, Status};

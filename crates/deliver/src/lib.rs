@@ -9,7 +9,7 @@
 //! - [`stream::StreamSender`]: one TCP or unix stream connection (Graphite lines, pickle frames, repeater).
 //! - [`datagram::DatagramSender`]: one UDP or unix datagram socket (repeater).
 //! - [`file::FileSender`]: one file, rotated or not; also the console, which is a file that is always open.
-//! - [`failover::Failover`]: whether other members of a cluster take over for an endpoint.
+//! - [`failover::Failover`]: whether other members of a cluster replace an endpoint that is down.
 //!
 //! Invariant: an output has one account and one queue, and between any two calls
 //! `account.sum(queue.copies() + senders' waiting_copies()).holds()`.

@@ -1,13 +1,12 @@
 //! The way from connections to the shard's thread: batches in order, bounded in bytes for each source.
 //!
-//! A UDP reader that runs the shard itself does not come through here; those that are threads of their own have lanes apart
-//! (`packet_lanes`). Senders never wait inside: they are
-//! told that it is full and stop reading from their peer until there is room. What an output with `when_full = "block"`
-//! has no room for stays here, so that the source it came from waits, and no other.
+//! Reader threads have queues of their own in it (`packet_lanes`); a UDP reader that runs the shard itself does not use it.
+//! A sender never waits inside: when its source has no room, it stops reading from its peer until there is room. Batches
+//! that an output with `when_full = "block"` has no room for stay here, so that only their source waits.
 //!
-//! While nobody waits, batches leave in the order in which they came. While somebody does, sources take turns, and within a
-//! source its peers ([`Exchange::take_in_turn`]): the room that becomes free is shared among those that wait for it, and not
-//! among their connections. Batches of one peer at one source stay in order in any case.
+//! While no source waits, batches leave in the order in which they came. While one waits, sources take turns, and the peers
+//! of a source take turns ([`Exchange::take_in_turn`]): freed room is shared among sources and peers, whatever the number of
+//! their connections. Batches of one peer at one source always stay in order.
 
 mod packet_lanes;
 

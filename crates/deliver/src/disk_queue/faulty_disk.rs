@@ -32,7 +32,7 @@ pub struct Faults {
     /// The file of this name cannot be opened.
     pub unopenable: Option<String>,
     /// `reserve` reserves no space, it only checks for it.
-    pub sets_nothing_aside: bool,
+    pub only_checks_space: bool,
     /// The directory is unavailable: nothing in it can be reached by name. Open files work, and a sync proves nothing.
     pub away: bool,
 }
@@ -361,7 +361,7 @@ impl Disk for FaultyDisk {
             state.faults_met += 1;
             return Err(DiskError::Full);
         }
-        if state.faults.sets_nothing_aside {
+        if state.faults.only_checks_space {
             return Ok(Reserved::FreeNow);
         }
         let file = &mut state.files[*file];

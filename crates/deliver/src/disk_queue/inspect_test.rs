@@ -404,7 +404,7 @@ fn salvaged(disk: &FaultyDisk) -> Vec<(String, Option<u64>, bool)> {
 }
 
 /// Opens the queue, which copies damage to the quarantine, and reads all of it.
-fn set_aside(disk: &FaultyDisk) {
+fn quarantine_damage(disk: &FaultyDisk) {
     let (mut queue, _) = DiskQueue::open(disk.clone(), DiskQueuePlan::default(), Arc::default(), 1, now())
         .expect("the directory can be listed");
     let mut at = now();
@@ -432,7 +432,7 @@ fn quarantined_files_have_a_reason_and_their_records_are_salvaged() {
     foreign[..HEADER].copy_from_slice(&format::SegmentHeader { sequence: 9, ..header }.encode());
     disk.store(&format::segment_name(9), &foreign);
     disk.store("mine.quarantine", b"no line");
-    set_aside(&disk);
+    quarantine_damage(&disk);
     let inspection = Inspection::of(&disk, false).expect("the directory can be listed");
     let about: Vec<(String, String)> =
         quarantined(&inspection, &disk).into_iter().map(|file| (file.name, file.reason)).collect();
@@ -457,7 +457,7 @@ fn only_unread_records_are_salvaged_from_a_segment_quarantined_after_reading() {
     let at = (HEADER + RECORD + 5) as u64;
     let unreadable = vec![(format::segment_name(2), at, at)];
     disk.set_faults(Faults { unreadable, ..Faults::default() });
-    set_aside(&disk);
+    quarantine_damage(&disk);
     disk.set_faults(Faults::default());
     let names = disk.list().expect("the directory can be listed");
     assert!(names.iter().any(|name| name == "0000000000000002-whole.quarantine"), "{names:?}");
@@ -475,7 +475,7 @@ fn lines_behind_a_damaged_header_are_salvaged_when_their_checksum_matches() {
     {
         let disk = six(0);
         disk.damage(&format::segment_name(1), |bytes| bytes[HEADER + RECORD + at] ^= 1);
-        set_aside(&disk);
+        quarantine_damage(&disk);
         let number = (at == 96).then_some(1);
         let want: Vec<_> = want.map(|text| (text.to_owned(), number, at != 96)).into_iter().collect();
         assert_eq!(salvaged(&disk), want, "byte {at}");

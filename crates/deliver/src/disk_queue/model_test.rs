@@ -333,7 +333,7 @@ impl Sim {
             return Appended::Dropped;
         }
         // Whole segments in the quarantine use space until the operator removes them.
-        let set_aside = self.queue.quarantine.whole_bytes();
+        let quarantined_bytes = self.queue.quarantine.whole_bytes();
         loop {
             let all =
                 || self.waiting.iter().chain(self.held.iter().map(|(id, _)| id)).map(|id| &self.records[id]);
@@ -341,7 +341,7 @@ impl Sim {
             let copies: u64 = all().map(|record| record.copies_left).sum();
             let most = limits.records_max;
             let fits = most == 0 || copies == 0 || copies + record.copies_left <= most;
-            if fits && set_aside + bytes + record.disk_bytes() <= limits.bytes_max {
+            if fits && quarantined_bytes + bytes + record.disk_bytes() <= limits.bytes_max {
                 return Appended::Kept;
             }
             match limits.when_full {
@@ -554,7 +554,7 @@ impl Sim {
     }
 
     /// Queued records that are not read any more are complete in some file.
-    fn check_aside(&self) {
+    fn check_quarantined(&self) {
         let names = self.disk.names();
         let kept: Vec<u8> = names.iter().filter_map(|name| self.disk.bytes(name)).flatten().collect();
         for id in &self.quarantined {
@@ -592,7 +592,7 @@ impl Sim {
             let lost = self.records.iter().filter(|(id, record)| !record.gone && !found.contains(id));
             self.quarantined.extend(lost.map(|(id, _)| *id));
         }
-        self.check_aside();
+        self.check_quarantined();
         for (id, record) in &mut self.records {
             record.gone = !found.contains(id);
             record.copies_left = if record.gone { 0 } else { record.text.matches('\n').count() as u64 };
@@ -759,7 +759,7 @@ impl Sim {
             assert_eq!(self.queue.on_synced(job.perform(&self.disk)).error, None);
         }
         assert!(self.queue.segments() <= 1, "only the open segment may be left");
-        self.check_aside();
+        self.check_quarantined();
         self.disk.lose_power();
         // Records lost in an earlier loss of power may come back with a file that was removed; delivered ones may not.
         let found = self.read_copy().found;

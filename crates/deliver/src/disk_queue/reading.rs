@@ -120,7 +120,7 @@ impl<D: Disk> DiskQueue<D> {
             next => next?,
         };
         for damage in damage {
-            self.set_aside(segment.sequence, damage);
+            self.quarantine_range(segment.sequence, damage);
         }
         Ok(next)
     }
@@ -141,7 +141,7 @@ impl<D: Disk> DiskQueue<D> {
         Ok(reader)
     }
 
-    fn set_aside(&mut self, sequence: u64, damage: Damage) {
+    fn quarantine_range(&mut self, sequence: u64, damage: Damage) {
         if self.segments.iter().any(|segment| segment.sequence == sequence && segment.missing) {
             // There is nothing to copy.
             return;
@@ -205,7 +205,7 @@ impl<D: Disk> DiskQueue<D> {
         self.unstall();
         if block.is_none() {
             let (from, to) = (start.offset, start.offset + header.disk_bytes());
-            self.set_aside(start.sequence, Damage { from, to, kind });
+            self.quarantine_range(start.sequence, Damage { from, to, kind });
         }
         Ok(block)
     }

@@ -289,7 +289,7 @@ pub(super) fn survey<D: Disk>(disk: &D, unreadable: Unreadable, live: bool) -> R
     // that were lost and whose numbers were used again: the cursor is valid, and totals never decrease.
     end = if settled.records >= end.records { settled } else { end.at_least(settled) };
     let written = cursor.map(|(slot, ..)| slot.written);
-    if let Some(written) = written.filter(|written| !live && tells_of_more(*written, end)) {
+    if let Some(written) = written.filter(|written| !live && counts_more(*written, end)) {
         report.copies_gone = written.since(end).copies;
         if written.records > end.records {
             // Its damage is found when it is read.
@@ -556,7 +556,7 @@ pub(super) fn end_of<D: Disk>(
 
 /// Whether the cursor counts more than the segments have. With as many records it may count more copies: an earlier
 /// attempt at the last number was restored, and the segment of its record is gone.
-fn tells_of_more(written: Totals, end: Totals) -> bool {
+fn counts_more(written: Totals, end: Totals) -> bool {
     written.records >= end.records && !end.covers(written)
 }
 

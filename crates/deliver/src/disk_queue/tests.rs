@@ -812,7 +812,7 @@ fn reserved_space_is_available_for_the_next_block() {
 #[test]
 fn space_that_cannot_be_reserved_is_checked_each_time() {
     let disk = FaultyDisk::new(1);
-    disk.change_faults(|faults| faults.sets_nothing_aside = true);
+    disk.change_faults(|faults| faults.only_checks_space = true);
     let limits = QueueLimits { when_full: WhenFull::Block, ..QueueLimits::default() };
     let (mut queue, _) = open(&disk, DiskQueuePlan { limits, ..plan(100_000) });
     let one = "1\n".repeat(100);
