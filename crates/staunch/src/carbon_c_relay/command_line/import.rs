@@ -52,7 +52,7 @@ fn left_out(flags: &Flags) -> String {
         ("-w", flags.workers.is_some(), "one thread routes"),
         ("-b", flags.batch.is_some(), "sending has no batches of records"),
         ("-L", flags.stalls.is_some(), "`queue` of the outputs says what happens when it is full"),
-        ("-B", flags.backlog.is_some(), "the backlog is the system's"),
+        ("-B", flags.backlog.is_some(), "the backlog is 1024, or net.core.somaxconn if that is lower"),
         ("-s", flags.submission, "statistics are at /metrics"),
         ("-S", flags.submission_report, "`staunch top` shows figures"),
     ];
