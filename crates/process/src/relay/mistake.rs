@@ -64,7 +64,7 @@ pub enum MistakeAt {
 /// A likely mistake in a valid plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayWarning {
-    /// The statement is never reached: an earlier one takes every name.
+    /// The statement is never reached: an earlier one matches every name.
     Unreachable {
         /// The statement.
         statement: usize,

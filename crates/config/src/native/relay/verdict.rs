@@ -106,7 +106,7 @@ impl Relay<'_> {
             RelayWarning::Unreachable { statement, taken_by } => of(
                 statement,
                 format!("no name gets as far as {}", whose(statement)),
-                &format!("rule {} takes every name", taken_by + 1),
+                &format!("rule {} matches every name", taken_by + 1),
                 "move it up, or take the `stop` away from the other one",
             ),
             RelayWarning::StopAlone { statement } => of(

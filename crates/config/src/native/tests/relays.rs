@@ -207,7 +207,7 @@ fn all_errors_are_reported_at_their_places() {
         (rule("match = \"a\"\nto = []"), &["C020 [] at least one is needed"]),
         (rule("match = \"a\"\nstop = true"), &["C031 \"a\" a rule that sends nowhere does not stop"]),
         (rule("match = \"a\""), &["C031 \"a\" it neither sends nor validates"]),
-        (rule("to = \"all\"\nstop = true\n[[transforms.r.rules]]\nmatch = \"b\"\nto = \"all\""), &["C031 \"b\" rule 2 takes every name"]),
+        (rule("to = \"all\"\nstop = true\n[[transforms.r.rules]]\nmatch = \"b\"\nto = \"all\""), &["C031 \"b\" rule 2 matches every name"]),
         (
             rule("match = \"a\"\ncompute = { sum = \"sum.a\" }\nevery = \"1s\"\nexpire = \"2s\""),
             &["C031 \"a\" matches a name that it gives"],
