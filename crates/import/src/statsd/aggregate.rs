@@ -195,7 +195,7 @@ fn gauges_ttl(import: &mut Import<'_>, root: &mut Section<'_>) -> u32 {
         Value::Text(text) => format!("the text '{text}'"),
         other => other.to_text(),
     };
-    let message = format!("`gaugesMaxTTL` is {written}: the original takes it for 1");
+    let message = format!("`gaugesMaxTTL` is {written}: the original uses 1");
     import.warn(Code::ImportBadValue, member.value.place, message).hint("write a whole number of flushes");
     1
 }

@@ -115,7 +115,7 @@ fn unknown_backend(import: &mut Import<'_>, node: &Node, module: &str) {
     let hint = match same.or_else(|| nearest(module, offered.iter().copied())) {
         Some(word) => format!("did you mean `{word}`?"),
         None => {
-            format!("backends are: {}; `--ignore-unknown-backends` goes on without it", offered.join(", "))
+            format!("backends are: {}; `--ignore-unknown-backends` ignores it", offered.join(", "))
         }
     };
     let message = format!("there is no backend {module:?} here");
