@@ -76,10 +76,10 @@ reasons! {
     /// Why a valid record was lost at one of our limits.
     Dropped {
         SeriesMax "series_max" "A new series arrived when the aggregation already had `max_series` of them.",
-        TimerValuesMax "timer_values_max" "A timer already had `timer_values_max` values in one window.",
-        EventsMax "events_max" "More events arrived in one tick than `events_max`.",
+        TimerValuesMax "timer_values_max" "A timer already had 1,000,000 values in one window.",
+        EventsMax "events_max" "One read of a source contained more than 10,000 events.",
         ExchangeFull "exchange_full" "The exchange to the shard was full, and the source cannot wait.",
-        QueueFull "queue_full" "The output's queue was full, and by `when_full` the record was dropped.",
+        QueueFull "queue_full" "The output's queue was full, and its `when_full` drops records.",
         TooOld "too_old" "The record was in the output's queue for longer than `max_age`.",
         NoEndpoint "no_endpoint" "No endpoint of the cluster is up, so the record has no owner.",
         TooBig "too_big" "The record is larger than a line or datagram for the endpoint may be, or a line or series expands beyond its limit.",

@@ -43,8 +43,8 @@ const BAD_TIMESTAMP: &str = "In StatsD, write the time as `|T1656581400`: Unix s
 const BAD_COMPRESSION: &str = "Counted once per connection, because the number of lost records is unknown. Records before the damage count. Set \
      the same `transport` at the source and at the sender. The log says what was found.";
 
-const HTTP_REQUEST: &str = "Counted once per connection. No part of the request is read as lines, its body included. The client may be a \
-     browser that a web page made send it, or a port scanner. The HTTP API listens at the address of `[http]`.";
+const HTTP_REQUEST: &str = "Counted once per connection. No part of the request is read as lines, not even its body. The client may be a port \
+     scanner, or a browser that a web page made send the request. The HTTP API listens at the address of `[http]`.";
 
 const TLS_HANDSHAKE: &str =
     "Counted once per connection. Set `tls` on the source, or turn TLS off at the client.";
@@ -170,18 +170,18 @@ fn dropped(reason: Dropped) -> &'static str {
             "Reduce the event rate of the sender. The limit is 10,000 events in one batch of packets."
         }
         Dropped::ExchangeFull => {
-            "Only with `readers` above 1, and only datagrams: a call read more large packets than the 4 MiB between a reader and \
-             the shard have room for. Connections wait instead, and so do packets that have not been read: in the receive \
-             buffer of the kernel. Have senders split large packets, or relieve the shard."
+            "Happens only with `readers` above 1, and only to datagrams: one receive call returned more bytes than there was room \
+             for in the 4 MiB between a reader and the shard. Connections wait instead. Packets that are not read yet wait in \
+             the kernel's receive buffer. Let senders send smaller packets, or reduce the load of the shard."
         }
         Dropped::QueueFull => {
-            "The endpoint was down or slow for longer than the queue has room for. Repair the endpoint, or raise \
+            "The endpoint was down or slow for so long that the queue filled up. Repair the endpoint, or raise \
              `queue.max_bytes` of the output: bytes per second times the longest outage to survive."
         }
         Dropped::TooOld => "Raise `queue.max_age` of the output, or repair the endpoint.",
         Dropped::NoEndpoint => {
-            "Every endpoint of the cluster is down: none answers its health check. Start one. If the endpoints run, but do not \
-             answer what `check` asks, remove `check`."
+            "Every endpoint of the cluster is down: none replies to its health check. Start one. If the endpoints run, but do not \
+             reply to health checks, remove `check`."
         }
         Dropped::TooBig => TOO_BIG,
         Dropped::Stopped => {
@@ -198,7 +198,7 @@ fn dropped(reason: Dropped) -> &'static str {
         }
         Dropped::Deleted => DELETED,
         Dropped::DiskFailed => {
-            "The disk failed for ten seconds, or more records arrived in that time than memory has room for. The log has the system's \
+            "The disk failed for ten seconds, or more records arrived in that time than fit into memory. The log has the system's \
              error. Check the free space, the health and the mount of the disk. The queue resumes by itself when a write succeeds."
         }
         Dropped::ByOperator => {

@@ -38,7 +38,7 @@ pub(crate) const FIGURES: [(&str, &str); 8] = [
     (
         "in_doubt",
         "Copies that were being sent when a connection broke: whether they arrived is unknown, and they are sent again. They are \
-         not lost, and the endpoint may have some of them twice. If the number grows, find out who closes the connections (docs/delivery.md).",
+         not lost, and the endpoint may have some of them twice. If the number grows, find out why the connections break (docs/delivery.md).",
     ),
     (
         "resent",
