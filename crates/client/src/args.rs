@@ -179,7 +179,7 @@ impl DaemonArgs {
         })
     }
 
-    /// Where the address of [`Self::server`] comes from, and how to ask another daemon with `verb`.
+    /// Where the address of [`Self::server`] comes from, and how to query another daemon with `verb`.
     pub(crate) fn hint(&self, verb: &str) -> String {
         let why = match (&self.api, &self.config) {
             (Some(_), _) => "the address is that of --api".to_owned(),
@@ -189,7 +189,7 @@ impl DaemonArgs {
             }
         };
         format!(
-            "  hint: {why}\n  hint: to ask another daemon: `staunch {verb} --api HOST:PORT` or `staunch {verb} --config FILE`\n"
+            "  hint: {why}\n  hint: to query another daemon: `staunch {verb} --api HOST:PORT` or `staunch {verb} --config FILE`\n"
         )
     }
 }
