@@ -152,10 +152,10 @@ pub(crate) enum Compat {
 pub(crate) struct Original {
     /// Config file of the original.
     pub(crate) file: PathBuf,
-    /// Program that the config is of [default: detected from the file].
+    /// Program that the config is written for [default: detected from the file].
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) compat: Option<Compat>,
-    /// Go on without backends that are not known.
+    /// Ignore unknown backends.
     #[arg(long)]
     pub(crate) ignore_unknown_backends: bool,
 }
@@ -198,7 +198,7 @@ pub(crate) enum FanoutMode {
 
 /// `staunch fanout`
 ///
-/// The first eight have the names and meanings that such proxies have.
+/// The first eight options have the same names and meanings as in other proxies.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "ADDR: HOST:PORT for UDP, udp://…, tcp://…, unixgram://PATH, unix://PATH")]
 pub(crate) struct FanoutArgs {
@@ -242,7 +242,7 @@ pub(crate) struct FanoutArgs {
     pub(crate) health: Option<Port>,
     /// Data directory, which identifies the process for a hot restart [default: ./staunch-data].
     ///
-    /// Each process that is to be hot restarted needs its own.
+    /// For hot restarts, each process needs a directory of its own.
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub(crate) data_dir: Option<PathBuf>,
     /// Send self-metrics to the targets as PREFIX.….
@@ -298,10 +298,10 @@ pub(crate) struct CheckArgs {
     /// Print the config as it is in force, and exit.
     #[arg(long, conflicts_with_all = ["keys", "json"])]
     pub(crate) print: bool,
-    /// Program that a .js file is of [default: detected from the file].
+    /// Program that a .js file is written for [default: detected from the file].
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) compat: Option<Compat>,
-    /// Go on without backends that are not known.
+    /// Ignore unknown backends.
     #[arg(long)]
     pub(crate) ignore_unknown_backends: bool,
     /// Show the outputs for the keys in FILE, or on stdin (-).

@@ -84,7 +84,7 @@ fn texts(word: &str, pages: &[Page], unacked: &[Page]) -> Vec<String> {
     let outcome = outcome.map(|page| text(page, &format!("an outcome of the family `{}`", page.family)));
     let answer = unacked.iter().filter(|page| page.word == word);
     let answer =
-        answer.map(|page| text(page, "a reason of `err` lines, for clients that want acknowledgements"));
+        answer.map(|page| text(page, "a reason of `err` lines, for clients of a source with `ack_when`"));
     let failure = outcomes::LAST_ERRORS.iter().filter(|(other, _)| *other == word);
     let failure = failure.map(|(word, about)| format!("{word}: a value of `last_error`\n\n{about}\n"));
     let family = outcomes::FAMILIES.iter().filter(|(family, _)| *family == word);
@@ -101,7 +101,7 @@ fn texts(word: &str, pages: &[Page], unacked: &[Page]) -> Vec<String> {
     let figure = states::FIGURES.iter().filter(|(figure, _)| *figure == word);
     let figure = figure.map(|(word, about)| format!("{word}: a field of the accounts\n\n{about}\n"));
     let other = words::WORDS.iter().filter(|(other, _)| *other == word);
-    let other = other.map(|(word, about)| format!("{word}: a word of screens and documents\n\n{about}\n"));
+    let other = other.map(|(word, about)| format!("{word}: a word of screens, JSON or logs\n\n{about}\n"));
     let known = others.chain(family).chain(outcome).chain(answer).chain(failure).chain(state).chain(figure);
     let mut texts: Vec<String> = known.chain(other).chain(words::metric(word)).collect();
     if errors::words().any(|error| error == word) {

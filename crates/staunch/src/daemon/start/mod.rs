@@ -277,7 +277,7 @@ impl State {
         });
         if let Some(data_dir) = data_dir {
             checkpoints.keep_in(data_dir.state_dir());
-            handover.keep(plan).context("cannot start the thread that keeps labels")?;
+            handover.keep(plan).context("cannot start the thread that writes handover notes")?;
         }
         handed.take_up_states(shard, &handover, now)?;
         let has_state = |name: &str| handed.has_state(name);
