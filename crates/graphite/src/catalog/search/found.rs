@@ -1,5 +1,6 @@
 //! What a search has found, and how it may end.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use crate::catalog::SeriesId;
@@ -147,9 +148,11 @@ impl Found {
 
     /// The paths in byte order.
     pub fn by_path(&self) -> Vec<Node<'_>> {
-        let mut nodes: Vec<Node<'_>> = self.nodes().collect();
-        nodes.sort_unstable_by_key(|node| node.path);
-        nodes
+        let shared = shared_prefix(self.nodes().map(|node| node.path));
+        let mut nodes: Vec<(u64, Node<'_>)> =
+            self.nodes().map(|node| (first_bytes(node.path, shared), node)).collect();
+        nodes.sort_unstable_by(|(key_a, a), (key_b, b)| key_a.cmp(key_b).then_with(|| a.path.cmp(b.path)));
+        nodes.into_iter().map(|(_, node)| node).collect()
     }
 
     /// Memory in use.
@@ -186,10 +189,21 @@ impl Found {
     /// Sorts, and joins the entries of a path that went and came again during the search.
     pub(super) fn finish(mut self) -> Found {
         let text = std::mem::take(&mut self.text);
-        let key = |entry: &Entry| (&text[entry.name..entry.end], &text[entry.begin..entry.end]);
-        self.entries.sort_by(|a, b| key(a).cmp(&key(b)));
+        let (path, name) =
+            (|entry: &Entry| &text[entry.begin..entry.end], |entry: &Entry| &text[entry.name..entry.end]);
+        let shared = shared_prefix(self.entries.iter().map(path));
+        // Comparing numbers decides nearly all pairs; texts decide the others.
+        let key = |entry: Entry| (first_bytes(name(&entry), 0), first_bytes(path(&entry), shared), entry);
+        let mut keyed: Vec<(u64, u64, Entry)> = self.entries.iter().copied().map(key).collect();
+        keyed.sort_unstable_by(|(name_a, path_a, a), (name_b, path_b, b)| {
+            let names = || if a.is_short() && b.is_short() { Ordering::Equal } else { name(a).cmp(name(b)) };
+            let by_name = name_a.cmp(name_b).then_with(names).then_with(|| name(a).len().cmp(&name(b).len()));
+            by_name.then(path_a.cmp(path_b)).then_with(|| path(a).cmp(path(b))).then(a.begin.cmp(&b.begin))
+        });
+        self.entries.clear();
+        self.entries.extend(keyed.into_iter().map(|(_, _, entry)| entry));
         self.entries.dedup_by(|later, kept| {
-            let same = key(later) == key(kept);
+            let same = path(later) == path(kept);
             if same {
                 (kept.leaf, kept.branch) = (later.leaf, later.branch);
             }
@@ -197,4 +211,49 @@ impl Found {
         });
         Found { text, entries: self.entries }
     }
+}
+
+impl Entry {
+    /// True when the first bytes of the name are the whole name.
+    fn is_short(&self) -> bool {
+        self.end - self.name <= size_of::<u64>()
+    }
+}
+
+/// Length of what all texts begin with.
+fn shared_prefix<'a>(mut texts: impl Iterator<Item = &'a [u8]>) -> usize {
+    let Some(first) = texts.next() else { return 0 };
+    texts.fold(first.len(), |shared, text| {
+        first[..shared].iter().zip(text).position(|(a, b)| a != b).unwrap_or(shared.min(text.len()))
+    })
+}
+
+/// Eight bytes from a position, in the order of the bytes; zeros behind the end.
+fn first_bytes(text: &[u8], from: usize) -> u64 {
+    let rest = &text[from..];
+    match rest.first_chunk() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => rest.iter().zip((0..8).rev()).fold(0, |key, (byte, at)| key | u64::from(*byte) << (8 * at)),
+    }
+}
+
+#[test]
+fn paths_are_sorted_by_name_then_path() {
+    let mut found = Found::default();
+    let paths =
+        ["b.x", "a.x", "a.x1", "a.long_name_b", "a.long_name_a", "b.long_name_a", "b.x\0", "a.x", "x", "a"];
+    for path in paths {
+        let (prefix, name) = path.rsplit_once('.').unwrap_or(("", path));
+        found.push(prefix.as_bytes(), name.as_bytes(), None, path == "a.x");
+    }
+    let found = found.finish();
+    let sorted: Vec<String> =
+        found.nodes().map(|node| String::from_utf8_lossy(node.path).into_owned()).collect();
+    assert_eq!(
+        sorted,
+        ["a", "a.long_name_a", "b.long_name_a", "a.long_name_b", "a.x", "b.x", "x", "b.x\0", "a.x1"]
+    );
+    let mut want = sorted.clone();
+    want.sort();
+    assert!(found.by_path().iter().map(|node| node.path).eq(want.iter().map(String::as_bytes)));
 }

@@ -47,6 +47,36 @@ pub struct Search {
     /// Path of the last frame's node.
     path: Vec<u8>,
     found: Found,
+    known: Known,
+}
+
+/// Numbers of the glob's texts in the catalog, as of one slice.
+#[derive(Debug)]
+struct Known {
+    /// Per component, where its texts begin in `numbers`.
+    begins: Vec<usize>,
+    /// The slice, and the number or none.
+    numbers: Vec<(u64, Option<u32>)>,
+    slice: u64,
+}
+
+impl Known {
+    fn new(glob: &Glob) -> Known {
+        let (mut begins, mut count) = (Vec::new(), 0);
+        for part in &glob.parts {
+            begins.push(count);
+            count += if let Part::Texts(texts) = part { texts.len() } else { 0 };
+        }
+        Known { begins, numbers: vec![(0, None); count], slice: 0 }
+    }
+
+    fn number(&mut self, catalog: &Catalog, part: usize, at: usize, text: &[u8]) -> Option<u32> {
+        let known = &mut self.numbers[self.begins[part] + at];
+        if known.0 != self.slice {
+            *known = (self.slice, catalog.texts.find(text));
+        }
+        known.1
+    }
 }
 
 /// What became of one child.
@@ -60,6 +90,7 @@ impl Search {
     /// A search that has not begun.
     pub fn new(glob: Glob, wanted: Wanted, limits: SearchLimits) -> Search {
         Search {
+            known: Known::new(&glob),
             glob,
             wanted,
             budget: Budget::new(limits),
@@ -76,6 +107,7 @@ impl Search {
     /// [`SearchError`] when a limit of the search is exceeded. It is over then.
     pub fn step(&mut self, catalog: &Catalog, steps: u64) -> Result<Progress, SearchError> {
         self.budget.begin(steps);
+        self.known.slice += 1;
         if let Some(name) = &self.glob.exact {
             self.found.clear();
             if let Some(id) = catalog.find(name) {
@@ -145,7 +177,9 @@ impl Search {
             && frame.parts.count_ones() == 1
         {
             let Some(text) = texts.get(frame.at as usize) else { return Ok(Step::Up) };
-            let Some(number) = catalog.texts.find(text) else { return Ok(Step::Next) };
+            let Some(number) = self.known.number(catalog, first, frame.at as usize, text) else {
+                return Ok(Step::Next);
+            };
             if let Some(child) = catalog.tree.child(frame.node, number) {
                 let parts = self.closure(1 << (first + 1));
                 self.take(catalog, child, number, parts)?;
