@@ -10,6 +10,7 @@ mod names;
 mod search;
 mod store;
 mod tagged;
+mod tags;
 #[cfg(test)]
 mod tests;
 
@@ -20,4 +21,8 @@ pub use names::{Catalog, CatalogLimits, Inserted, NAMES_MAX, Refused};
 pub use search::{
     CompleterRow, Found, Listing, Node, Progress, Search, SearchError, SearchLimits, TreeRow, Wanted,
     completer_query,
+};
+pub use tags::{
+    BadExpression, Completion, Counted, EXPRESSION_BYTES_MAX, EXPRESSIONS_MAX, Expression, Expressions,
+    Filter, TagList, TagSearch, Texts,
 };

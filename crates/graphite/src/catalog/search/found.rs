@@ -95,10 +95,6 @@ impl Budget {
         let results_max = self.limits.results_max;
         if results > results_max { Err(SearchError::TooManyResults { results_max }) } else { Ok(()) }
     }
-
-    pub(in crate::catalog) fn results_max(&self) -> usize {
-        self.limits.results_max
-    }
 }
 
 /// One path that was found: a series, a prefix of series, or both.

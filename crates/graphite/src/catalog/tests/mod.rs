@@ -3,6 +3,7 @@
 mod find;
 mod names;
 mod reference;
+mod tags;
 
 use super::*;
 
