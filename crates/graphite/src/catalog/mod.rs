@@ -7,6 +7,7 @@ mod glob;
 mod id;
 mod name;
 mod names;
+pub mod saved;
 mod search;
 mod store;
 mod tagged;

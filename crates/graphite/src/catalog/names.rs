@@ -382,6 +382,10 @@ impl Catalog {
             return Err(Refused::TooManyNames { names_max: self.limits.names_max });
         }
         self.check_room(0)?;
+        let ids_bytes = (id.0.saturating_sub(self.series.len()) as usize).saturating_mul(size_of::<u32>());
+        if self.memory_bytes().saturating_add(ids_bytes) >= self.limits.bytes_max {
+            return Err(Refused::TooManyBytes { bytes_max: self.limits.bytes_max });
+        }
         while self.series.len() <= id.0 {
             self.series.push(LAST);
         }
