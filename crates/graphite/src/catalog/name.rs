@@ -161,7 +161,7 @@ fn in_order<'a>(metric: &'a [u8], mut tags: Vec<(&'a [u8], Cow<'a, [u8]>)>) -> R
         }
     }
     // A stable sort: of equal tags the last one is last.
-    tags.sort_by(|(a, _), (b, _)| a.cmp(b));
+    tags.sort_by_key(|(tag, _)| *tag);
     tags.reverse();
     tags.dedup_by(|(a, _), (b, _)| a == b);
     tags.retain(|(tag, _)| *tag != b"name");

@@ -226,13 +226,13 @@ fn texts_that_come_and_go_do_not_grow_the_memory() {
     let mut texts = Texts::new();
     let mut alive = std::collections::VecDeque::new();
     let mut moved = false;
-    for round in 0..200_000usize {
-        let text = format!("{round}{}", "x".repeat(round / 2_000 % 100));
+    for round in 0..60_000usize {
+        let text = format!("{round}{}", "x".repeat(round / 600 % 100));
         alive.push_back((texts.intern(text.as_bytes()), text));
         if alive.len() > 5_000 {
             // One of ten stays longer, so that pages are full of holes.
             let oldest = alive.pop_front().expect("not empty");
-            if round % 10 == 0 && round % 7_000 > 100 {
+            if round % 10 == 0 && round % 2_000 > 100 {
                 alive.push_back(oldest);
             } else {
                 texts.free(oldest.0);

@@ -77,7 +77,7 @@ impl Filter {
                 .onepass_size_limit(Some(COMPILED_BYTES_MAX))
                 .hybrid_cache_capacity(CACHE_BYTES_MAX);
             let syntax = syntax::Config::new().unicode(unicode).utf8(false).nest_limit(100);
-            Regex::builder().configure(config).syntax(syntax).build(text)
+            Regex::builder().configure(config).syntax(syntax).build(text).map_err(Box::new)
         };
         // Classes such as `\d` have no Unicode tables here: those expressions see ASCII.
         let regex = build(true).or_else(|_| build(false)).map_err(|error| {

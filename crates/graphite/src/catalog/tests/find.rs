@@ -196,7 +196,7 @@ fn glob() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 150, ..ProptestConfig::default() })]
 
     #[test]
     fn globs_agree_with_the_reference(names in names(), glob in glob()) {
