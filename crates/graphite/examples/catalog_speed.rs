@@ -3,8 +3,14 @@
 //! `cargo run --release -p graphite --example catalog_speed`; pin it with `taskset -c 1`. Times are CPU times of one core,
 //! the smallest and the median of 15 runs.
 #![allow(clippy::print_stdout, reason = "an example prints to its user")]
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
-use graphite::catalog::{Catalog, CatalogLimits, Glob, SearchLimits, Wanted};
+use std::time::Instant;
+
+use graphite::catalog::saved::{Reader, Snapshot};
+use graphite::catalog::{
+    Catalog, CatalogLimits, Expressions, Glob, Progress, Search, SearchLimits, TagList, Wanted,
+};
 
 const SERVERS: u32 = 10_000;
 const LIMITS: CatalogLimits = CatalogLimits { names_max: 4_000_000, bytes_max: 4 << 30 };
@@ -25,6 +31,17 @@ fn tagged(server: u32) -> impl Iterator<Item = String> {
     (0..100).map(move |metric| {
         format!("metric{metric};dc=dc{};rack=r{};server=web{server}", server % 4, server % 200)
     })
+}
+
+/// A container of its own for each name.
+fn unlike(at: u32) -> String {
+    let id = u64::from(at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    format!("kubernetes.pods.{id:016x}.requests.{}", at % 7)
+}
+
+fn unlike_tags(at: u32) -> String {
+    let id = u64::from(at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    format!("requests;dc=dc{};pod={id:016x};status={};zone=z{}", at % 4, at % 5, at % 9)
 }
 
 fn build(what: &str, all: &[String]) -> Catalog {
@@ -82,11 +99,68 @@ fn globs(catalog: &Catalog) {
     }
 }
 
+fn tags(catalog: &Catalog) {
+    for texts in ["name=metric7", "dc=dc1 name=metric7", "server=~web1 name=metric7", "rack=~r1", "dc=dc1"] {
+        measure(texts, || {
+            let expressions =
+                Expressions::parse(texts.split(' ').map(str::as_bytes)).expect("good expressions");
+            catalog.find_series(expressions, SEARCH).expect("within the limits").len()
+        });
+    }
+    measure("values of server that begin with web1, 100", || {
+        let mut list = TagList::new(Some(b"server"), None, b"web1", Some(100), SEARCH);
+        while list.step(catalog, 10_000).expect("within the limits") == Progress::More {}
+        list.finish().len()
+    });
+}
+
+fn saved(catalog: &Catalog) {
+    let (mut snapshot, mut file) = (Snapshot::new(1), Vec::new());
+    let began = cpu_s();
+    while snapshot.next(catalog, &mut file) {}
+    let written = cpu_s();
+    let mut reader = Reader::new(LIMITS);
+    reader.begin();
+    file.chunks(1 << 20).for_each(|portion| reader.push(portion));
+    let report = reader.end();
+    let read = reader.finish();
+    assert!(report.ended && report.damages == 0 && read.len() == catalog.len());
+    println!(
+        "  saved: {:.1} bytes a name, written in {:.2} s, read in {:.2} s",
+        file.len() as f64 / f64::from(catalog.len()),
+        written - began,
+        cpu_s() - written
+    );
+}
+
+/// The slices of 1,000 steps of a search over everything, by the wall clock.
+fn slices(catalog: &Catalog) {
+    let mut search = Search::new(Glob::new(b"**.user").expect("a glob"), Wanted::Leaves, SEARCH);
+    let (mut times, mut more) = (Vec::new(), true);
+    while more {
+        let began = Instant::now();
+        more = search.step(catalog, 1000).expect("within the limits") == Progress::More;
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    let at = |share: usize| times[(times.len() - 1) * share / 100];
+    println!("  {} slices of 1,000 steps: median {:.2} ms, p90 {:.2} ms", times.len(), at(50), at(90));
+}
+
 fn main() {
     let all: Vec<String> = (0..SERVERS).flat_map(names).collect();
     let catalog = build("paths", &all);
     globs(&catalog);
+    slices(&catalog);
+    saved(&catalog);
     drop(catalog);
     let all: Vec<String> = (0..SERVERS).flat_map(tagged).collect();
-    build("tagged", &all);
+    let catalog = build("tagged", &all);
+    tags(&catalog);
+    saved(&catalog);
+    drop(catalog);
+    let all: Vec<String> = (0..1_000_000).map(unlike).collect();
+    build("paths that share little", &all);
+    let all: Vec<String> = (0..1_000_000).map(unlike_tags).collect();
+    build("tagged, one value of its own each", &all);
 }

@@ -5,6 +5,7 @@
 //! Not here: limits on a line, blanks and control characters (`wire`).
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
 
 /// Longest name in bytes, in its normal form.
@@ -160,15 +161,27 @@ fn in_order<'a>(metric: &'a [u8], mut tags: Vec<(&'a [u8], Cow<'a, [u8]>)>) -> R
             return Err(BadName::Tag);
         }
     }
+    let is_name = |(tag, _): &(&[u8], Cow<'_, [u8]>)| *tag == b"name";
+    // Equal tags are neighbours in byte order, since no tag contains a `=`.
+    let follows = |pair: &[(&[u8], Cow<'_, [u8]>)]| {
+        pair[0].0 != pair[1].0 && by_bytes(&pair[0], &pair[1]) == Ordering::Less
+    };
+    if tags.windows(2).all(follows) && !tags.iter().any(is_name) {
+        return Ok(Tagged { metric, tags });
+    }
     // A stable sort: of equal tags the last one is last.
     tags.sort_by_key(|(tag, _)| *tag);
     tags.reverse();
     tags.dedup_by(|(a, _), (b, _)| a == b);
-    tags.retain(|(tag, _)| *tag != b"name");
-    let whole =
-        |(tag, value): &(&'a [u8], Cow<'a, [u8]>)| -> Vec<u8> { [tag, b"=".as_slice(), value].concat() };
-    tags.sort_by_cached_key(whole);
+    tags.retain(|tag| !is_name(tag));
+    tags.sort_by(by_bytes);
     Ok(Tagged { metric, tags })
+}
+
+/// The order of `tag=value`.
+fn by_bytes((tag_a, a): &(&[u8], Cow<'_, [u8]>), (tag_b, b): &(&[u8], Cow<'_, [u8]>)) -> Ordering {
+    let whole_a = tag_a.iter().chain(b"=").chain(a.iter());
+    whole_a.cmp(tag_b.iter().chain(b"=").chain(b.iter()))
 }
 
 fn open_metrics(name: &[u8]) -> Result<Tagged<'_>, BadName> {

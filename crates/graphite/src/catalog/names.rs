@@ -96,6 +96,22 @@ pub(super) enum Place {
     Key(u32),
 }
 
+/// A name, and what of it is in the catalog.
+enum LookedUp<'a> {
+    /// The deepest node of the path, and the components below it.
+    Path { node: u32, rest: &'a [u8] },
+    /// The parts of the key that are known.
+    Tagged { name: &'a Tagged<'a>, key: Vec<Option<u32>> },
+}
+
+/// The first component, and what follows its dot.
+fn split_component(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().position(|byte| *byte == b'.') {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (path, b""),
+    }
+}
+
 /// The names of all series.
 #[derive(Debug)]
 pub struct Catalog {
@@ -165,28 +181,46 @@ impl Catalog {
     }
 
     fn find_name(&self, name: &Name<'_>) -> Option<SeriesId> {
+        self.found(&self.look_up(name))
+    }
+
+    /// What of a name is there.
+    fn look_up<'a>(&self, name: &'a Name<'a>) -> LookedUp<'a> {
         match name {
             Name::Path(path) => {
-                let node = self.node(path)?;
-                Some(self.tree.series(node)).filter(|series| *series != NO_SERIES).map(SeriesId)
+                let (mut node, mut rest) = (ROOT, *path);
+                while !rest.is_empty() {
+                    let (component, after) = split_component(rest);
+                    let text = self.texts.find(component);
+                    let Some(child) = text.and_then(|text| self.tree.child(node, text)) else { break };
+                    (node, rest) = (child, after);
+                }
+                LookedUp::Path { node, rest }
             }
             Name::Tagged(tagged) => {
-                let mut key = Vec::with_capacity(8 + 4 * tagged.tags.len());
-                key.extend_from_slice(&self.texts.find(tagged.metric)?.to_le_bytes());
-                let first = self.tags.value(&self.texts, b"name", tagged.name_value())?;
-                key.extend_from_slice(&first.to_le_bytes());
-                for (tag, value) in &tagged.tags {
-                    key.extend_from_slice(&self.tags.value(&self.texts, tag, value)?.to_le_bytes());
-                }
-                self.tags.find(&key)
+                let mut key = Vec::with_capacity(2 + tagged.tags.len());
+                key.push(self.texts.find(tagged.metric));
+                key.push(self.tags.value(&self.texts, b"name", tagged.name_value()));
+                key.extend(tagged.tags.iter().map(|(tag, value)| self.tags.value(&self.texts, tag, value)));
+                LookedUp::Tagged { name: tagged, key }
             }
         }
     }
 
-    /// The node of a path.
-    pub(super) fn node(&self, path: &[u8]) -> Option<u32> {
-        let mut components = path.split(|byte| *byte == b'.');
-        components.try_fold(ROOT, |node, component| self.tree.child(node, self.texts.find(component)?))
+    fn found(&self, looked_up: &LookedUp<'_>) -> Option<SeriesId> {
+        match looked_up {
+            LookedUp::Path { node, rest: [] } => {
+                Some(self.tree.series(*node)).filter(|series| *series != NO_SERIES).map(SeriesId)
+            }
+            LookedUp::Path { .. } => None,
+            LookedUp::Tagged { key, .. } => {
+                let mut bytes = Vec::with_capacity(4 * key.len());
+                for number in key {
+                    bytes.extend_from_slice(&(*number)?.to_le_bytes());
+                }
+                self.tags.find(&bytes)
+            }
+        }
     }
 
     /// Appends the name of a series in its normal form. False when there is no such series.
@@ -251,7 +285,8 @@ impl Catalog {
     /// [`Refused`]: it cannot be a name, or a limit is reached. Nothing was changed.
     pub fn insert(&mut self, name: &[u8]) -> Result<Inserted, Refused> {
         let name = parse(name).map_err(Refused::Name)?;
-        if let Some(id) = self.find_name(&name) {
+        let looked_up = self.look_up(&name);
+        if let Some(id) = self.found(&looked_up) {
             return Ok(Inserted::Known(id));
         }
         self.check_room(0)?;
@@ -263,7 +298,7 @@ impl Catalog {
                 SeriesId(id)
             }
         };
-        self.store(&name, id);
+        self.store(looked_up, id);
         Ok(Inserted::New(id))
     }
 
@@ -280,34 +315,36 @@ impl Catalog {
         Ok(())
     }
 
-    fn store(&mut self, name: &Name<'_>, id: SeriesId) {
+    /// Stores what [`Catalog::look_up`] gave, if nothing was removed since.
+    fn store(&mut self, name: LookedUp<'_>, id: SeriesId) {
         self.series[id.0] = match name {
-            Name::Path(path) => {
-                let mut node = ROOT;
-                for component in path.split(|byte| *byte == b'.') {
+            LookedUp::Path { mut node, mut rest } => {
+                while !rest.is_empty() {
+                    let (component, after) = split_component(rest);
                     let text = self.texts.intern(component);
-                    node = self.tree.child(node, text).unwrap_or_else(|| {
-                        *self.texts.note_mut(text) += 1;
-                        self.tree.add(node, text)
-                    });
+                    *self.texts.note_mut(text) += 1;
+                    node = self.tree.add(node, text);
+                    rest = after;
                 }
                 self.tree.set_series(node, id.0);
                 node
             }
-            Name::Tagged(tagged) => self.store_tagged(tagged, id) | TAGGED,
+            LookedUp::Tagged { name, key } => self.store_tagged(name, &key, id) | TAGGED,
         };
         self.names += 1;
     }
 
-    fn store_tagged(&mut self, name: &Tagged<'_>, id: SeriesId) -> u32 {
+    fn store_tagged(&mut self, name: &Tagged<'_>, known: &[Option<u32>], id: SeriesId) -> u32 {
         let Catalog { texts, tags, key, .. } = self;
         key.clear();
-        let metric = texts.intern(name.metric);
+        let metric = known[0].unwrap_or_else(|| texts.intern(name.metric));
         *texts.note_mut(metric) += 1;
         key.extend_from_slice(&metric.to_le_bytes());
-        key.extend_from_slice(&tags.value_or_new(texts, b"name", name.name_value()).to_le_bytes());
-        for (tag, value) in &name.tags {
-            key.extend_from_slice(&tags.value_or_new(texts, tag, value).to_le_bytes());
+        let first = (b"name".as_slice(), name.name_value());
+        let others = name.tags.iter().map(|(tag, value)| (*tag, &**value));
+        for ((tag, value), known) in [first].into_iter().chain(others).zip(&known[1..]) {
+            let value = known.unwrap_or_else(|| tags.value_or_new(texts, tag, value));
+            key.extend_from_slice(&value.to_le_bytes());
         }
         self.tagged += 1;
         tags.insert(key, id)
@@ -362,7 +399,7 @@ impl Catalog {
         }
         let place = self.place(id).expect("the series was found");
         self.forget(place, id);
-        self.store(&new, id);
+        self.store(self.look_up(&new), id);
         Ok(id)
     }
 
@@ -370,14 +407,15 @@ impl Catalog {
     /// [`Catalog::link_vacant`] must follow before the next insertion.
     pub(super) fn put(&mut self, id: SeriesId, name: &[u8]) -> Result<(), Refused> {
         let name = parse(name).map_err(Refused::Name)?;
-        match self.find_name(&name) {
-            Some(same) if same == id => return Ok(()),
-            Some(other) => {
-                self.remove_id(other);
-            }
-            None => {}
+        let mut looked_up = self.look_up(&name);
+        let other = self.found(&looked_up);
+        if other == Some(id) {
+            return Ok(());
         }
-        self.remove_id(id);
+        let went = self.remove_id(id);
+        if other.is_some_and(|other| self.remove_id(other)) || went {
+            looked_up = self.look_up(&name);
+        }
         if id.0 >= self.limits.names_max {
             return Err(Refused::TooManyNames { names_max: self.limits.names_max });
         }
@@ -389,7 +427,7 @@ impl Catalog {
         while self.series.len() <= id.0 {
             self.series.push(LAST);
         }
-        self.store(&name, id);
+        self.store(looked_up, id);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Tests of the catalog against a plain set of names and a plain recursive matcher.
 
+mod corpus;
 mod find;
 mod names;
 mod reference;
