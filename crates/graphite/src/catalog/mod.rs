@@ -25,5 +25,5 @@ pub use search::{
 };
 pub use tags::{
     BadExpression, Completion, Counted, EXPRESSION_BYTES_MAX, EXPRESSIONS_MAX, Expression, Expressions,
-    Filter, TagList, TagSearch, Texts,
+    Filter, TagList, TagSearch,
 };

@@ -171,7 +171,13 @@ impl Found {
     }
 
     /// Adds `prefix.name`.
-    pub(super) fn push(&mut self, prefix: &[u8], name: &[u8], leaf: Option<SeriesId>, branch: bool) {
+    pub(in crate::catalog) fn push(
+        &mut self,
+        prefix: &[u8],
+        name: &[u8],
+        leaf: Option<SeriesId>,
+        branch: bool,
+    ) {
         let begin = self.text.len();
         self.text.extend_from_slice(prefix);
         if !prefix.is_empty() {
@@ -183,7 +189,7 @@ impl Found {
     }
 
     /// Sorts, and joins the entries of a path that went and came again during the search.
-    pub(super) fn finish(mut self) -> Found {
+    pub(in crate::catalog) fn finish(mut self) -> Found {
         let text = std::mem::take(&mut self.text);
         let (path, name) =
             (|entry: &Entry| &text[entry.begin..entry.end], |entry: &Entry| &text[entry.name..entry.end]);

@@ -6,4 +6,4 @@ mod series;
 
 pub use expression::{BadExpression, EXPRESSION_BYTES_MAX, EXPRESSIONS_MAX, Expression, Expressions, Filter};
 pub use list::{Counted, TagList};
-pub use series::{Completion, TagSearch, Texts};
+pub use series::{Completion, TagSearch};

@@ -14,7 +14,7 @@ use foldhash::fast::RandomState;
 use super::expression::{Expression, Expressions, Operator};
 use super::list::{cut, is_beyond};
 use crate::catalog::names::Place;
-use crate::catalog::search::{Budget, Progress, SearchError, SearchLimits};
+use crate::catalog::search::{Budget, Found, Progress, SearchError, SearchLimits};
 use crate::catalog::store::{Ids, Slot};
 use crate::catalog::{Catalog, SeriesId};
 
@@ -41,9 +41,6 @@ pub enum Completion {
     },
 }
 
-/// The results in byte order, each once: normalised names with their ids; tags and values with the id of one series.
-pub type Texts = BTreeMap<Vec<u8>, SeriesId>;
-
 /// Where the candidates come from.
 #[derive(Debug)]
 enum Base {
@@ -68,7 +65,10 @@ pub struct TagSearch {
     base: Option<Base>,
     /// The next candidate.
     next: u32,
-    found: Texts,
+    /// Names of series.
+    series: Found,
+    /// Tags or values, each with one of its series.
+    texts: BTreeMap<Vec<u8>, SeriesId>,
     name: Vec<u8>,
 }
 
@@ -88,7 +88,8 @@ impl TagSearch {
             budget: Budget::new(limits),
             base: None,
             next: 0,
-            found: BTreeMap::new(),
+            series: Found::default(),
+            texts: BTreeMap::new(),
             name: Vec::new(),
         }
     }
@@ -136,9 +137,13 @@ impl TagSearch {
         }
     }
 
-    /// The result in byte order, after [`Progress::Done`].
-    pub fn finish(self) -> Texts {
-        self.found
+    /// The result, after [`Progress::Done`]: in byte order, each once, normalised names with their ids, or tags or values
+    /// with the id of one of their series.
+    pub fn finish(mut self) -> Found {
+        for (text, id) in self.texts {
+            self.series.push(b"", &text, Some(id), false);
+        }
+        self.series.finish()
     }
 
     fn choose(&self, catalog: &Catalog, resolved: &[Resolved]) -> Base {
@@ -203,17 +208,17 @@ impl TagSearch {
                 self.name.clear();
                 catalog.name(id, &mut self.name);
                 self.budget.spend(2 + self.name.len() as u64 / 64)?;
-                self.found.insert(self.name.clone(), id);
+                self.series.push(b"", &self.name, Some(id), false);
             }
             Completion::Tags { prefix, limit } => {
                 for value in catalog.tags.values_of(key) {
                     self.budget.spend(1)?;
                     let tag = text(tree.parent(value));
                     let used = || self.expressions.iter().any(|expression| *expression.tag == *tag);
-                    let is_new = !is_beyond(&self.found, Some(*limit), tag) && !self.found.contains_key(tag);
+                    let is_new = !is_beyond(&self.texts, Some(*limit), tag) && !self.texts.contains_key(tag);
                     if tag.starts_with(prefix) && is_new && !used() {
-                        self.found.insert(tag.to_vec(), id);
-                        cut(&mut self.found, Some(*limit));
+                        self.texts.insert(tag.to_vec(), id);
+                        cut(&mut self.texts, Some(*limit));
                     }
                 }
             }
@@ -223,15 +228,15 @@ impl TagSearch {
                 if let Some(value) =
                     values.find(|value| text(tree.parent(*value)) == tag.as_slice()).map(text)
                     && value.starts_with(prefix)
-                    && !is_beyond(&self.found, Some(*limit), value)
-                    && !self.found.contains_key(value)
+                    && !is_beyond(&self.texts, Some(*limit), value)
+                    && !self.texts.contains_key(value)
                 {
-                    self.found.insert(value.to_vec(), id);
-                    cut(&mut self.found, Some(*limit));
+                    self.texts.insert(value.to_vec(), id);
+                    cut(&mut self.texts, Some(*limit));
                 }
             }
         }
-        self.budget.check_results(self.found.len())
+        self.budget.check_results(self.series.len() + self.texts.len())
     }
 }
 
@@ -283,7 +288,7 @@ impl Catalog {
     ///
     /// # Errors
     /// [`SearchError`] when a limit is exceeded.
-    pub fn find_series(&self, expressions: Expressions, limits: SearchLimits) -> Result<Texts, SearchError> {
+    pub fn find_series(&self, expressions: Expressions, limits: SearchLimits) -> Result<Found, SearchError> {
         let mut search = TagSearch::new(expressions, Completion::Series, limits);
         while search.step(self, u64::MAX)? == Progress::More {}
         Ok(search.finish())

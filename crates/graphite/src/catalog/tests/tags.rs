@@ -15,8 +15,8 @@ fn expressions(texts: &str) -> Expressions {
 
 fn series(catalog: &Catalog, texts: &str) -> Vec<String> {
     let found = catalog.find_series(expressions(texts), search_limits()).expect("within limits");
-    assert!(found.iter().all(|(name, id)| catalog.find(name) == Some(*id)));
-    found.keys().map(|name| text(name)).collect()
+    assert!(found.nodes().all(|node| catalog.find(node.path) == node.leaf));
+    found.nodes().map(|node| text(node.path)).collect()
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn tags_and_values_are_listed_with_counts() {
 fn complete(catalog: &Catalog, texts: &str, wanted: Completion) -> Vec<String> {
     let mut search = TagSearch::new(expressions(texts), wanted, search_limits());
     while search.step(catalog, 1).expect("within limits") == Progress::More {}
-    search.finish().into_keys().map(|name| text(&name)).collect()
+    search.finish().nodes().map(|node| text(node.path)).collect()
 }
 
 #[test]
@@ -193,7 +193,7 @@ proptest! {
         };
         let want: BTreeSet<String> = stay.iter().filter(accepted).cloned().collect();
         let found = catalog.find_series(parsed.clone(), search_limits()).expect("within limits");
-        prop_assert!(found.keys().map(|name| text(name)).eq(want.iter().cloned()));
+        prop_assert!(found.nodes().map(|node| text(node.path)).eq(want.iter().cloned()));
 
         let mut changes = changes.iter();
         let mut all = stay.clone();
@@ -209,7 +209,7 @@ proptest! {
             }
         }
         catalog.check();
-        let got: BTreeSet<String> = search.finish().into_keys().map(|name| text(&name)).collect();
+        let got: BTreeSet<String> = search.finish().nodes().map(|node| text(node.path)).collect();
         let most: BTreeSet<String> = all.iter().filter(accepted).cloned().collect();
         prop_assert!(got.is_superset(&want) && got.is_subset(&most));
     }
