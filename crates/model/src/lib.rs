@@ -20,6 +20,7 @@ pub mod point;
 pub mod receipt;
 pub mod sample;
 pub mod series;
+pub mod tree;
 
 pub use account::{Figure, Losses, OutputAccount, OutputSum, RecordAccount, RecordSum, SourceAccount};
 pub use ack::{AckMark, AckWhen};
@@ -40,3 +41,4 @@ pub use point::Point;
 pub use receipt::Receipt;
 pub use sample::{Extra, GaugeOp, Kind, Sample, Value};
 pub use series::{Canonical, RawKey, SeriesRef, Span};
+pub use tree::{EntryKind, FileFacts, FileTree, TreeFile};
