@@ -2,5 +2,7 @@
 //! a trait, times are arguments.
 
 pub mod catalog;
+#[cfg(any(test, feature = "memory_tree"))]
+pub mod memory_tree;
 pub mod query;
 pub mod whisper;

@@ -1,0 +1,334 @@
+//! A tree of files in memory, for tests, the fuzz target and the simulator. It counts calls, and fails on request.
+//!
+//! Never part of a packet's path. Not here yet: crashes. Syncs are counted, and everything written survives.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use model::{DiskError, EntryKind, FileFacts, FileTree, Reserved, TreeFile};
+
+/// Calls so far, of a tree and all its files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Files opened and created.
+    pub opens: u64,
+    /// Calls of `read_at`.
+    pub reads: u64,
+    /// Calls of `write_at`.
+    pub writes: u64,
+    /// Calls of `size`.
+    pub sizes: u64,
+    /// Syncs of files and folders.
+    pub syncs: u64,
+}
+
+/// Faults to inject.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// Space for all files together; a write above it is cut short and fails with [`DiskError::Full`].
+    pub bytes_max: Option<u64>,
+    /// The write with this number from now on is cut in half and fails; 0 is the next one.
+    pub write_error_in: Option<u64>,
+    /// Every read fails.
+    pub reads_fail: Option<DiskError>,
+    /// The tree is mounted read-only.
+    pub read_only: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    files: Vec<Vec<u8>>,
+    /// Index of each file, and its time, by path.
+    paths: BTreeMap<String, usize>,
+    modified: BTreeMap<usize, i64>,
+    now: i64,
+    calls: Calls,
+    faults: Faults,
+}
+
+impl State {
+    fn index(&self, path: &str) -> Result<usize, DiskError> {
+        checked(path)?;
+        self.paths.get(path).copied().ok_or(DiskError::NotFound)
+    }
+
+    fn used(&self) -> u64 {
+        self.paths.values().map(|index| self.files[*index].len() as u64).sum()
+    }
+
+    fn write(&mut self, index: usize, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        if self.faults.read_only {
+            return Err(DiskError::Denied);
+        }
+        let (mut bytes, mut result) = (bytes, Ok(()));
+        match &mut self.faults.write_error_in {
+            Some(0) => {
+                self.faults.write_error_in = None;
+                (bytes, result) = (&bytes[..bytes.len() / 2], Err(DiskError::Io { code: 5 }));
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        let start = usize::try_from(offset).map_err(|_| DiskError::Full)?;
+        let end = start.checked_add(bytes.len()).ok_or(DiskError::Full)?;
+        let more = end.saturating_sub(self.files[index].len());
+        if self.faults.bytes_max.is_some_and(|max| more as u64 > max.saturating_sub(self.used())) {
+            return Err(DiskError::Full);
+        }
+        let file = &mut self.files[index];
+        if file.len() < end {
+            file.resize(end, 0);
+        }
+        file[start..end].copy_from_slice(bytes);
+        self.modified.insert(index, self.now);
+        result
+    }
+}
+
+/// A tree in memory. A clone is the same tree.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryTree {
+    state: Arc<Mutex<State>>,
+}
+
+/// An open file of a [`MemoryTree`].
+#[derive(Clone, Debug)]
+pub struct MemoryFile {
+    state: Arc<Mutex<State>>,
+    index: usize,
+    to_read: bool,
+}
+
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Rejects a path that could leave the tree.
+fn checked(path: &str) -> Result<(), DiskError> {
+    let bad = |name: &str| matches!(name, "" | "." | "..") || name.contains('\0');
+    if path.split('/').any(bad) { Err(DiskError::NotAFile) } else { Ok(()) }
+}
+
+impl MemoryTree {
+    /// An empty tree.
+    pub fn new() -> MemoryTree {
+        MemoryTree::default()
+    }
+
+    /// A tree in which `path` is a file with these bytes.
+    ///
+    /// # Errors
+    /// The path is invalid.
+    pub fn with_file(path: &str, bytes: &[u8]) -> Result<MemoryTree, DiskError> {
+        let tree = MemoryTree::new();
+        tree.create(path)?.write_at(0, bytes)?;
+        Ok(tree)
+    }
+
+    /// The bytes of a file.
+    ///
+    /// # Errors
+    /// There is no such file.
+    pub fn bytes(&self, path: &str) -> Result<Vec<u8>, DiskError> {
+        let state = locked(&self.state);
+        state.index(path).map(|index| state.files[index].clone())
+    }
+
+    /// Sets the time at which files are written from now on, in Unix seconds.
+    pub fn set_now(&self, now: i64) {
+        locked(&self.state).now = now;
+    }
+
+    /// Sets the faults, in place of earlier ones.
+    pub fn set_faults(&self, faults: Faults) {
+        locked(&self.state).faults = faults;
+    }
+
+    /// The calls since the last call of this function.
+    pub fn take_calls(&self) -> Calls {
+        std::mem::take(&mut locked(&self.state).calls)
+    }
+
+    fn file(&self, path: &str, to_read: bool) -> Result<MemoryFile, DiskError> {
+        let mut state = locked(&self.state);
+        let index = state.index(path)?;
+        state.calls.opens += 1;
+        Ok(MemoryFile { state: Arc::clone(&self.state), index, to_read })
+    }
+}
+
+impl FileTree for MemoryTree {
+    type File = MemoryFile;
+
+    fn open(&self, path: &str) -> Result<MemoryFile, DiskError> {
+        if locked(&self.state).faults.read_only {
+            return Err(DiskError::Denied);
+        }
+        self.file(path, false)
+    }
+
+    fn open_to_read(&self, path: &str) -> Result<MemoryFile, DiskError> {
+        self.file(path, true)
+    }
+
+    fn create(&self, path: &str) -> Result<MemoryFile, DiskError> {
+        checked(path)?;
+        let mut state = locked(&self.state);
+        if state.faults.read_only {
+            return Err(DiskError::Denied);
+        }
+        let folder = format!("{path}/");
+        let is_folder = state.paths.keys().any(|other| other.starts_with(&folder));
+        if is_folder || state.paths.contains_key(path) {
+            return Err(DiskError::Exists);
+        }
+        let index = state.files.len();
+        state.files.push(Vec::new());
+        state.paths.insert(path.to_owned(), index);
+        let now = state.now;
+        state.modified.insert(index, now);
+        drop(state);
+        self.file(path, false)
+    }
+
+    fn exists(&self, path: &str) -> Result<bool, DiskError> {
+        checked(path)?;
+        Ok(locked(&self.state).paths.contains_key(path))
+    }
+
+    fn list(&self, folder: &str, each: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), DiskError> {
+        let state = locked(&self.state);
+        let start = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let mut entries: BTreeMap<String, EntryKind> = BTreeMap::new();
+        for rest in state.paths.keys().filter_map(|path| path.strip_prefix(&start)) {
+            match rest.split_once('/') {
+                Some((name, _)) => entries.insert(name.to_owned(), EntryKind::Folder),
+                None => entries.insert(rest.to_owned(), EntryKind::File),
+            };
+        }
+        drop(state);
+        if entries.is_empty() && !folder.is_empty() {
+            return Err(DiskError::NotFound);
+        }
+        entries.iter().all(|(name, kind)| each(name, *kind));
+        Ok(())
+    }
+
+    fn remove(&self, path: &str) -> Result<(), DiskError> {
+        let mut state = locked(&self.state);
+        state.index(path)?;
+        state.paths.remove(path);
+        Ok(())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        checked(to)?;
+        let mut state = locked(&self.state);
+        let index = state.index(from)?;
+        state.paths.remove(from);
+        state.paths.insert(to.to_owned(), index);
+        Ok(())
+    }
+
+    fn facts(&self, path: &str) -> Result<FileFacts, DiskError> {
+        let state = locked(&self.state);
+        let index = state.index(path)?;
+        let bytes = state.files[index].len() as u64;
+        let modified = state.modified.get(&index).copied().unwrap_or_default();
+        Ok(FileFacts { bytes, disk_bytes: bytes, modified })
+    }
+
+    fn sync_folder(&self, _folder: &str) -> Result<(), DiskError> {
+        locked(&self.state).calls.syncs += 1;
+        Ok(())
+    }
+}
+
+impl TreeFile for MemoryFile {
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), DiskError> {
+        let mut state = locked(&self.state);
+        state.calls.reads += 1;
+        if let Some(error) = state.faults.reads_fail {
+            return Err(error);
+        }
+        let start = usize::try_from(offset).map_err(|_| DiskError::Short)?;
+        let end = start.checked_add(bytes.len()).ok_or(DiskError::Short)?;
+        bytes.copy_from_slice(state.files[self.index].get(start..end).ok_or(DiskError::Short)?);
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        let mut state = locked(&self.state);
+        state.calls.writes += 1;
+        if self.to_read {
+            return Err(DiskError::Denied);
+        }
+        state.write(self.index, offset, bytes)
+    }
+
+    fn size(&self) -> Result<u64, DiskError> {
+        let mut state = locked(&self.state);
+        state.calls.sizes += 1;
+        Ok(state.files[self.index].len() as u64)
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<Reserved, DiskError> {
+        let mut state = locked(&self.state);
+        if bytes > state.files[self.index].len() as u64 {
+            state.write(self.index, bytes - 1, &[0])?;
+        }
+        Ok(Reserved::Allocated)
+    }
+
+    fn sync(&self) -> Result<(), DiskError> {
+        locked(&self.state).calls.syncs += 1;
+        Ok(())
+    }
+
+    fn lock(&self) -> Result<(), DiskError> {
+        Ok(())
+    }
+
+    fn unlock(&self) -> Result<(), DiskError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_could_leave_the_tree_are_rejected() {
+        let tree = MemoryTree::new();
+        for path in ["", "/a", "a//b", "../a", "a/..", "./a", "a/\0", "a/"] {
+            assert_eq!(tree.create(path).err(), Some(DiskError::NotAFile), "{path:?}");
+            assert_eq!(tree.open(path).err(), Some(DiskError::NotAFile), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn files_and_folders_are_listed_renamed_and_removed() {
+        let tree = MemoryTree::with_file("a/b/c.wsp", b"12").expect("a path");
+        assert_eq!(tree.create("a/b/c.wsp").err(), Some(DiskError::Exists));
+        assert_eq!(tree.create("a/b").err(), Some(DiskError::Exists), "it is a folder");
+        tree.set_now(7);
+        let file = tree.open("a/b/c.wsp").expect("it exists");
+        file.write_at(3, b"4").expect("no fault");
+        assert_eq!(tree.bytes("a/b/c.wsp").expect("it exists"), b"12\x004");
+        assert_eq!(tree.facts("a/b/c.wsp"), Ok(FileFacts { bytes: 4, disk_bytes: 4, modified: 7 }));
+        tree.rename("a/b/c.wsp", "a/d.wsp").expect("it exists");
+        let mut names = Vec::new();
+        let listed = tree.list("a", &mut |name, kind| {
+            names.push((name.to_owned(), kind));
+            true
+        });
+        assert_eq!((listed, names), (Ok(()), vec![("d.wsp".to_owned(), EntryKind::File)]));
+        let mut bytes = [0; 2];
+        assert_eq!(file.read_at(3, &mut bytes), Err(DiskError::Short));
+        tree.remove("a/d.wsp").expect("it exists");
+        assert_eq!(tree.exists("a/d.wsp"), Ok(false));
+        assert_eq!(file.read_at(0, &mut bytes), Ok(()), "an open file stays usable");
+        assert_eq!(tree.open_to_read("a/d.wsp").err(), Some(DiskError::NotFound));
+    }
+}

@@ -1,0 +1,194 @@
+//! An open file: created or opened, with its header and what is known of its archives.
+
+use std::sync::Arc;
+
+use model::{DiskError, FileTree, TreeFile};
+
+use super::error::FileError;
+use crate::whisper::format::{ARCHIVES_MAX, AggregationMethod, Archive, Header, PREFIX_BYTES, is_factor};
+
+/// Size of the writes that fill a new file with zeros.
+const ZEROS_BYTES: usize = 16 << 10;
+
+/// How the bytes of a new file are made. In each case the file reads as zeros behind its header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// Zeros are written: the space is in use, on every file system.
+    #[default]
+    Zeros,
+    /// Only the last byte is written: blocks are used when points come. The least work, but the disk can get full later.
+    Sparse,
+    /// The file system reserves the space without writing it.
+    Allocate,
+}
+
+/// What a caller can keep of a file that it closes, to open it again without reading it. Valid as long as nobody else
+/// replaces the file.
+#[derive(Clone, Debug)]
+pub struct Known {
+    header: Arc<Header>,
+    bases: Box<[u32]>,
+}
+
+/// An open whisper file.
+#[derive(Debug)]
+pub struct WhisperFile<F> {
+    pub(super) file: F,
+    header: Arc<Header>,
+    /// Times in the first slots of the archives; 0 where nothing was written yet or nothing is known.
+    bases: [u32; ARCHIVES_MAX],
+}
+
+/// Creates a file and the folders of its path. If that fails, the file is removed.
+///
+/// # Errors
+/// [`DiskError::Exists`] if there is one of this path, or what the disk reports.
+pub fn create_in<T: FileTree>(
+    tree: &T,
+    path: &str,
+    header: &Arc<Header>,
+    space: Space,
+) -> Result<WhisperFile<T::File>, DiskError> {
+    let file = tree.create(path)?;
+    WhisperFile::create(file, header, space).inspect_err(|_| {
+        // The first error is the one to report. What is left is an empty or short file, which `Damage` names.
+        let _ = tree.remove(path);
+    })
+}
+
+impl<F: TreeFile> WhisperFile<F> {
+    /// Makes an empty file into a whisper file without points. Other files may have the same header.
+    ///
+    /// # Errors
+    /// What the disk reports. The file is not usable then, and to be removed.
+    pub fn create(file: F, header: &Arc<Header>, space: Space) -> Result<WhisperFile<F>, DiskError> {
+        let head = header.to_bytes();
+        let bytes = header.file_bytes();
+        debug_assert!(bytes > head.len() as u64, "an archive has a point");
+        file.write_at(0, &head)?;
+        match space {
+            Space::Zeros => {
+                let zeros = [0; ZEROS_BYTES];
+                let mut at = head.len() as u64;
+                while at < bytes {
+                    let length = (bytes - at).min(ZEROS_BYTES as u64);
+                    file.write_at(at, &zeros[..length as usize])?;
+                    at += length;
+                }
+            }
+            Space::Sparse => file.write_at(bytes - 1, &[0])?,
+            Space::Allocate => {
+                file.allocate(bytes)?;
+            }
+        }
+        Ok(WhisperFile { file, header: Arc::clone(header), bases: [0; ARCHIVES_MAX] })
+    }
+
+    /// Opens a file: reads and checks its header.
+    ///
+    /// # Errors
+    /// Which damage it has, or what the disk reports.
+    pub fn open(file: F) -> Result<WhisperFile<F>, FileError> {
+        let bytes = file.size()?;
+        let mut prefix = [0; PREFIX_BYTES];
+        let prefix = &mut prefix[..bytes.min(PREFIX_BYTES as u64) as usize];
+        file.read_at(0, prefix)?;
+        let header = Header::parse(prefix, bytes)?;
+        let mut opened = WhisperFile { file, header: Arc::new(header), bases: [0; ARCHIVES_MAX] };
+        let first = opened.archive(0);
+        let at = first.offset as usize;
+        if let Some(base) = prefix.get(at..at + 4) {
+            let base = u32::from_be_bytes(base.try_into().expect("four bytes"));
+            opened.remember(0, base);
+        }
+        Ok(opened)
+    }
+
+    /// Opens a file that was known when it was closed, without reading it.
+    pub fn open_known(file: F, known: Known) -> WhisperFile<F> {
+        let mut bases = [0; ARCHIVES_MAX];
+        bases[..known.bases.len()].copy_from_slice(&known.bases);
+        WhisperFile { file, header: known.header, bases }
+    }
+
+    /// What is known of the file.
+    pub fn known(&self) -> Known {
+        let bases = self.bases[..self.header.archives().len()].into();
+        Known { header: Arc::clone(&self.header), bases }
+    }
+
+    /// Its header.
+    pub fn header(&self) -> &Arc<Header> {
+        &self.header
+    }
+
+    /// The file itself, for locks and syncs.
+    pub fn file(&self) -> &F {
+        &self.file
+    }
+
+    /// Changes how points are aggregated from now on; the method before it. Points that are already aggregated stay.
+    ///
+    /// # Errors
+    /// What the disk reports.
+    pub fn set_method(&mut self, method: AggregationMethod) -> Result<AggregationMethod, DiskError> {
+        self.file.write_at(0, &method.number().to_be_bytes())?;
+        let before = self.header.method;
+        Arc::make_mut(&mut self.header).method = method;
+        Ok(before)
+    }
+
+    /// Changes the xFilesFactor from now on; the one before it. None, and nothing is written, when it is not between 0
+    /// and 1.
+    ///
+    /// # Errors
+    /// What the disk reports.
+    pub fn set_x_files_factor(&mut self, x_files_factor: f32) -> Result<Option<f32>, DiskError> {
+        if !is_factor(x_files_factor) {
+            return Ok(None);
+        }
+        self.file.write_at(8, &x_files_factor.to_bits().to_be_bytes())?;
+        let before = self.header.x_files_factor;
+        Arc::make_mut(&mut self.header).x_files_factor = x_files_factor;
+        Ok(Some(before))
+    }
+
+    pub(super) fn archive(&self, index: usize) -> Archive {
+        self.header.archives()[index]
+    }
+
+    /// The base of an archive: the time in its first slot, 0 for an empty archive. From memory if it is there.
+    pub(super) fn base(&mut self, index: usize) -> Result<u32, DiskError> {
+        if self.bases[index] != 0 {
+            return Ok(self.bases[index]);
+        }
+        let base = self.read_base(index)?;
+        self.remember(index, base);
+        Ok(base)
+    }
+
+    /// The same without changing what is known.
+    pub(super) fn known_base(&self, index: usize) -> Result<u32, DiskError> {
+        match self.bases[index] {
+            0 => self.read_base(index),
+            base => Ok(base),
+        }
+    }
+
+    fn read_base(&self, index: usize) -> Result<u32, DiskError> {
+        let mut bytes = [0; 4];
+        self.file.read_at(u64::from(self.archive(index).offset), &mut bytes)?;
+        Ok(u32::from_be_bytes(bytes))
+    }
+
+    /// Keeps a base. Each later time in the first slot differs from it by whole turns of the ring, so it stays
+    /// good; except in a damaged archive whose base is no multiple of the step, which is read each time.
+    pub(super) fn remember(&mut self, index: usize, base: u32) {
+        self.bases[index] = if base.is_multiple_of(self.archive(index).step) { base } else { 0 };
+    }
+
+    /// After a write that failed nothing is known.
+    pub(super) fn forget_bases(&mut self) {
+        self.bases = [0; ARCHIVES_MAX];
+    }
+}

@@ -1,0 +1,1 @@
+//! Series names to paths and back (spec graphite §4.7).

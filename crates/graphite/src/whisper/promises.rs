@@ -1,0 +1,1 @@
+//! What holds of any bytes as a file.

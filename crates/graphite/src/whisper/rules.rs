@@ -1,0 +1,1 @@
+//! Which layout and aggregation a new series gets (spec graphite §4.3).
