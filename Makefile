@@ -81,6 +81,7 @@ compat: tools
 	cargo build --locked --package staunch
 	cargo build --locked --package process --example sharding --example relay
 	cargo build --locked --package import --example relay_conf
+	cargo build --locked --package graphite --example whisper_calls
 	compat/side_by_side.py --self-test
 	compat/side_by_side.py --seconds 600 --random 10
 	compat/management.py --self-test
@@ -107,6 +108,8 @@ compat: tools
 	compat/relay_suite.py --table
 	compat/carbon.py --self-test
 	compat/carbon.py --configs 300
+	compat/whisper.py --self-test
+	compat/whisper.py --sequences 3000
 	compat/original_tests.js --self-test
 	compat/original_tests.js
 	compat/clients/run.py

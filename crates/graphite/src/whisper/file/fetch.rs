@@ -56,9 +56,9 @@ impl<F: TreeFile> WhisperFile<F> {
         until: i64,
         now: i64,
     ) -> Result<Option<Fetched>, FetchError> {
+        let Some((from, until, now)) = self.clamped(from, until, now)? else { return Ok(None) };
         let found = self.header().archives().iter().position(|archive| archive.step == step);
         let index = found.ok_or(FetchError::NoSuchStep { step })?;
-        let Some((from, until, now)) = self.clamped(from, until, now)? else { return Ok(None) };
         let oldest = now - self.archive(index).retention();
         if until < oldest {
             return Ok(None);

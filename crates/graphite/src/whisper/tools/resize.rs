@@ -7,11 +7,13 @@ use model::{DiskError, FileTree, TreeFile};
 
 use super::timeline::timeline;
 use crate::whisper::file::{
-    FileError, Point, Scratch, Space, UpdateOptions, WhisperFile, Written, create_in,
+    FetchError, Fetched, FileError, Point, Scratch, Space, UpdateOptions, WhisperFile, Written, create_in,
 };
 use crate::whisper::format::{Fold, Header};
 
-/// End of the name of a file while it is written.
+/// Ends of the names of whisper files, and of a new one while it is written: equally long, so that each name that can be
+/// stored can be resized.
+const FINISHED: &str = ".wsp";
 const UNFINISHED: &str = ".tmp";
 
 /// How points find their place in other archives.
@@ -76,7 +78,7 @@ pub fn resize_in<T: FileTree>(
     migration: Migration,
     now: i64,
 ) -> Result<Written, ResizeError> {
-    let new_path = format!("{path}{UNFINISHED}");
+    let new_path = format!("{}{UNFINISHED}", path.strip_suffix(FINISHED).unwrap_or(path));
     let target = |error: DiskError| ResizeError::Target(FileError::Disk(error));
     let old = tree.open_to_read(path).map_err(|error| ResizeError::Source(error.into()))?;
     let old = WhisperFile::open(old).map_err(ResizeError::Source)?;
@@ -105,9 +107,10 @@ fn copied(
     scratch: &mut Scratch,
 ) -> Result<Written, ResizeError> {
     let mut all = Written::default();
-    for (index, archive) in source.header().archives().iter().enumerate().rev() {
-        let from = now.saturating_sub(archive.retention()) + i64::from(archive.step);
-        let fetched = source.fetch_archive(index, from.min(now), now).map_err(ResizeError::Source)?;
+    for archive in source.header().archives().iter().rev() {
+        // Without its oldest step, as the original does: a finer archive that covers the rest gives its points instead.
+        let from = now.saturating_sub(archive.retention()).saturating_add(i64::from(archive.step));
+        let Some(fetched) = fetched(source, from.min(now), now)? else { continue };
         let mut points: Vec<Point> = fetched.points().map(|(time, value)| Point { time, value }).collect();
         let stored = target.update_many(&mut points, now, &UpdateOptions::default(), scratch);
         let stored = stored.map_err(ResizeError::Target)?;
@@ -119,6 +122,13 @@ fn copied(
         all.propagated += stored.propagated;
     }
     Ok(all)
+}
+
+fn fetched(source: &WhisperFile<impl TreeFile>, from: i64, now: i64) -> Result<Option<Fetched>, ResizeError> {
+    source.fetch(from, now, now).map_err(|error| match error {
+        FetchError::File(error) => ResizeError::Source(error),
+        FetchError::Backwards { .. } | FetchError::NoSuchStep { .. } => unreachable!("from is not after now"),
+    })
 }
 
 fn aggregated(

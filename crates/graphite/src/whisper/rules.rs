@@ -1,1 +1,0 @@
-//! Which layout and aggregation a new series gets (spec graphite §4.3).
