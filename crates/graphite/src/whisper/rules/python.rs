@@ -15,6 +15,17 @@ struct Translation<'p> {
     out: String,
 }
 
+/// What is before a character of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    /// The begin of the class, or a range.
+    Nothing,
+    /// A character, with which a range may begin.
+    Item,
+    /// The `-` of a range.
+    To,
+}
+
 /// Translates an expression.
 pub(super) fn translated(text: &str) -> Result<String, PatternFault> {
     let mut translation = Translation { text, at: 0, out: String::with_capacity(text.len()) };
@@ -77,28 +88,33 @@ impl<'p> Translation<'p> {
         if self.peek() == Some('^') {
             self.copy('^');
         }
+        let mut before = Before::Nothing;
         if self.peek() == Some(']') {
             self.out.push_str("\\]");
             self.at += 1;
+            before = Before::Item;
         }
         while let Some(next) = self.peek() {
+            let is_last = self.rest()[next.len_utf8()..].starts_with(']');
             match next {
                 ']' => {
                     self.copy(']');
                     return Ok(());
                 }
-                '\\' => self.escape(true)?,
-                '-' if self.rest().starts_with("--") => {
-                    self.out.push_str("\\-");
-                    self.at += 1;
+                '-' if before == Before::Item && !is_last => {
+                    self.copy('-');
+                    before = Before::To;
+                    continue;
                 }
-                '[' | '&' | '~' => {
+                '\\' => self.escape(true)?,
+                '-' | '[' | '&' | '~' => {
                     self.out.push('\\');
                     self.copy(next);
                 }
                 _ if next.is_ascii() => self.copy(next),
                 _ => return Err(PatternFault::NotAsciiClass { at: self.at }),
             }
+            before = if before == Before::To { Before::Nothing } else { Before::Item };
         }
         Ok(())
     }

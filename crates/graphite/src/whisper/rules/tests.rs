@@ -23,12 +23,15 @@ fn patterns_match_as_in_python() {
         ("a{b", "a{b", true),
         ("a{}", "a{}", true),
         ("a{,}", "aaa", true),
-        ("{1}x", "nothing", false),
         ("[[]", "a[b", true),
         ("[]x]", "]", true),
         ("[a&&b]", "&", true),
         ("[a~~b]", "~", true),
         ("[+--]", ",", true),
+        ("[--/]", ".", true),
+        ("[a-]", "-", true),
+        ("^[a-c-]$", "-", true),
+        ("^[a-c-e]$", "d", false),
         ("\\<a\\>", "<a>", true),
         ("(?i)LOAD", "a.load", true),
         ("(?u)load", "a.load", true),
@@ -60,7 +63,7 @@ fn patterns_that_cannot_be_used_have_a_reason() {
     for (pattern, want) in table {
         assert_eq!(fault(pattern), want, "{pattern:?}");
     }
-    for pattern in ["(", "a)", "[a", "*a", "a{3,2}", "\\", "(?P<1>a)"] {
+    for pattern in ["(", "a)", "{1}x", "[a", "*a", "a{3,2}", "\\", "(?P<1>a)"] {
         let error = patterns(&["a", pattern]).expect_err(pattern);
         assert_eq!(error.pattern, Some(1), "{pattern:?}");
         assert!(matches!(error.fault, PatternFault::Syntax { .. }), "{pattern:?}: {error}");
