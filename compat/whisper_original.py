@@ -6,10 +6,12 @@ whisper.py. Runs with `python -I`, so that `import whisper` finds the library an
 import contextlib
 import io
 import os
+import re
 import runpy
 import struct
 import sys
 import time
+import warnings
 
 import whisper
 from carbon.util import TaggedSeries
@@ -106,9 +108,14 @@ def path(name):
     return TaggedSeries.encode(name, os.sep, hash_only=True).lstrip("/") + ".wsp"
 
 
+def pattern(rest):
+    name, _, expression = rest.partition(" ")
+    return str(int(re.search(expression, name) is not None))
+
+
 COMMANDS = {each.__name__: each for each in (create, update, many, fetch, merge, diff, method, factor, resize)}
 # Their argument is the rest of the line.
-WHOLE = {each.__name__: each for each in (retention, path)}
+WHOLE = {each.__name__: each for each in (retention, path, pattern)}
 
 
 def answer(line):
@@ -120,5 +127,6 @@ def answer(line):
         return f"error {type(error).__name__} {error}".replace("\n", " ")
 
 
+warnings.simplefilter("ignore")
 for line in sys.stdin:
     print(answer(line.rstrip("\n")), flush=True)

@@ -10,6 +10,7 @@
 //! `resize PATH NOW METHOD FACTOR STEP:POINTS,…`
 //! `fill SOURCE TARGET NOW FROM UNTIL`
 //! `retention TEXT`, `path NAME`
+//! `pattern NAME REGEX`                              1 or 0: whether the expression is found in the name
 //!
 //! Each command has one line of answer: `ok`, with results if there are any, or `error` with the reason.
 #![allow(clippy::print_stdout, reason = "an example prints to its user")]
@@ -22,6 +23,7 @@ use std::io::{self, BufRead, Write as _};
 use std::sync::Arc;
 
 use files::{Files, RealFile};
+use graphite::whisper::rules::Patterns;
 use graphite::whisper::tools::{self, DiffOptions, Migration};
 use graphite::whisper::{
     AggregationMethod, Fetched, Header, Layout, Point, Scratch, Space, UpdateOptions, WhisperFile, Written,
@@ -171,6 +173,11 @@ fn answer(line: &str) -> Answer {
             text.trim_end().to_owned()
         }
         "retention" => parse_retention(line.trim_start_matches("retention "))?.to_string(),
+        "pattern" => {
+            let (name, pattern) = (words.next()?, line.splitn(3, ' ').nth(2).unwrap_or_default());
+            let found = Patterns::new([pattern].into_iter())?.first_in(name.as_bytes());
+            u8::from(found.is_some()).to_string()
+        }
         "path" => names::path_of(line.trim_start_matches("path ").as_bytes(), Default::default())?.path,
         _ => changes(command, &mut words)?,
     })

@@ -1,3 +1,8 @@
+//! Vectors of spec graphite §5.8, the account of each point, system calls, and faults of the disk.
+//!
+//! Path of a point: a table of a test -> [`WhisperFile::update_many`] on a file in memory -> its bytes or a fetch.
+//! Not here: random calls beside the original (`compat/whisper.py`), any bytes as a file (`promises`).
+
 use std::sync::Arc;
 
 use model::{DiskError, FileTree};
