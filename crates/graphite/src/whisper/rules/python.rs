@@ -67,7 +67,7 @@ impl<'p> Translation<'p> {
         self.at += escaped.len_utf8();
         match escaped {
             '1'..='9' => return Err(PatternFault::NeedsBacktracking { at }),
-            '0' => self.out.push_str("\\x00"),
+            '0' => self.octal(),
             'Z' if !in_class => self.out.push_str("\\z"),
             'b' if in_class => self.out.push_str("\\x08"),
             'A' | 'B' | 'Z' if in_class => return Err(PatternFault::UnknownEscape { at }),
@@ -80,6 +80,17 @@ impl<'p> Translation<'p> {
             _ => return Err(PatternFault::NotAsciiClass { at }),
         }
         Ok(())
+    }
+
+    /// The digits of a byte, after `\0`: at most two.
+    fn octal(&mut self) {
+        let mut byte = 0;
+        for _ in 0..2 {
+            let Some(digit) = self.peek().and_then(|next| next.to_digit(8)) else { break };
+            byte = byte * 8 + digit;
+            self.at += 1;
+        }
+        self.out.push_str(&format!("\\x{byte:02x}"));
     }
 
     /// A class in brackets. `[`, `&&`, `--` and `~~` inside have a meaning in the other syntax only.

@@ -40,6 +40,8 @@ fn patterns_match_as_in_python() {
         ("(?:a|b)c", "bc", true),
         ("caf\u{e9}", "x.caf\u{e9}", true),
         ("a\\;b", "a;b", true),
+        ("^[\\0560]$", "0", true),
+        ("^a\\056b$", "a.b", true),
         ("[\\w.]+;dc=(eu|us)", "cpu.load;dc=eu", true),
     ];
     for (pattern, name, want) in table {
