@@ -116,7 +116,11 @@ class Sequence:
         if kind == "update":
             return f"update {name} {now} {now - chance.randint(-1, self._covered() + 1)} {value(chance)}"
         if kind == "many":
-            return f"many {name} {now} original {self._points()}"
+            times = self._times()
+            # Without duplicates and future points both of our behaviours are that of the original.
+            plain = len(set(times)) == len(times) and all(when <= now for when in times)
+            mode = chance.choice(["original", "ours"]) if plain else "original"
+            return f"many {name} {now} {mode} {','.join(f'{when}={value(chance)}' for when in times)}"
         if kind == "fetch":
             start, until = self._range()
             if chance.random() < 0.8 or self._resized:
@@ -149,7 +153,7 @@ class Sequence:
         start, until = (self._now - self._chance.randint(-5, self._covered() + 20) for _ in range(2))
         return (start, until) if self._chance.random() < 0.05 else (min(start, until), max(start, until))
 
-    def _points(self):
+    def _times(self):
         chance, (step, points) = self._chance, self._archives[0]
         oldest = chance.choice([step, step * points, self._covered(), self._covered() + 50])
         if chance.random() < 0.5:
@@ -161,12 +165,12 @@ class Sequence:
             times = [self._now - chance.randint(0, oldest) for _ in range(chance.randint(0, 30))]
         if times and chance.random() < 0.3:
             times += chance.choices(times, k=3)
-        if chance.random() < 0.1:
+        if chance.random() < 0.1 and not self._resized:
             # Alone: of neighbours that are more than the archive has, the original writes the rest into the next archive.
             times.append(self._now + chance.randint(2 * step, 2 * step + step * points * 3))
         if chance.random() < 0.3:
             chance.shuffle(times)
-        return ",".join(f"{when}={value(chance)}" for when in times)
+        return times
 
 
 def pattern(chance, name):

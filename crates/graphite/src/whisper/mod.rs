@@ -30,6 +30,6 @@ pub use file::{
     WhisperFile, Written, create_in,
 };
 pub use format::{
-    AggregationMethod, Archive, ArchivePlan, Damage, Header, Layout, LayoutError, RetentionError,
-    RetentionFault, parse_retention, parse_retentions,
+    AggregationMethod, Archive, ArchivePlan, Damage, FetchRange, Header, Layout, LayoutError, RangeError,
+    RetentionError, RetentionFault, parse_retention, parse_retentions,
 };

@@ -11,7 +11,7 @@ use model::FileTree as _;
 use super::file::{
     FetchError, FileError, Point, Scratch, Space, UpdateOptions, WhisperFile, Written, create_in,
 };
-use super::format::{AggregationMethod, ArchivePlan, Header, Layout};
+use super::format::{AggregationMethod, ArchivePlan, Header, Layout, RangeError};
 use super::tools::{self, DiffOptions, Migration};
 use crate::memory_tree::{MemoryFile, MemoryTree};
 
@@ -74,7 +74,7 @@ fn fetches(bytes: &[u8], now: i64) {
         assert!(chosen.is_some());
     }
     let backwards = file.fetch(now, now - 1, now);
-    assert_eq!(backwards, Err(FetchError::Backwards { from: now, until: now - 1 }));
+    assert_eq!(backwards, Err(FetchError::Range(RangeError::Backwards { from: now, until: now - 1 })));
     let mut slots = 0;
     for (index, archive) in file.header().archives().iter().enumerate() {
         file.each_slot(index, |_, _, _| slots += 1).expect("no fault");

@@ -4,7 +4,7 @@ use std::fmt;
 
 use model::DiskError;
 
-use crate::whisper::format::Damage;
+use crate::whisper::format::{Damage, RangeError};
 
 /// Why a file cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,20 +87,16 @@ impl std::error::Error for UpdateError {}
 /// Why a range was not fetched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FetchError {
-    /// The range ends before it begins.
-    Backwards {
-        /// Its begin.
-        from: i64,
-        /// Its end.
-        until: i64,
-    },
-    /// No archive has this step.
-    NoSuchStep {
-        /// The step.
-        step: u32,
-    },
+    /// The range is invalid for this file.
+    Range(RangeError),
     /// The file cannot be used.
     File(FileError),
+}
+
+impl From<RangeError> for FetchError {
+    fn from(error: RangeError) -> FetchError {
+        FetchError::Range(error)
+    }
 }
 
 impl From<FileError> for FetchError {
@@ -112,10 +108,7 @@ impl From<FileError> for FetchError {
 impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FetchError::Backwards { from, until } => {
-                write!(f, "the range begins at {from}, after its end {until}")
-            }
-            FetchError::NoSuchStep { step } => write!(f, "no archive has a step of {step} s"),
+            FetchError::Range(error) => write!(f, "{error}"),
             FetchError::File(error) => write!(f, "{error}"),
         }
     }

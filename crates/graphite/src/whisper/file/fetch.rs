@@ -1,13 +1,13 @@
-//! Values of a range of time (spec graphite §5.7).
+//! Values of a range of time (spec graphite §5.7, step 4; steps 1 to 3 are [`Header::range`]).
+//!
+//! [`Header::range`]: crate::whisper::format::Header::range
 
 use model::TreeFile;
 
 use super::error::{FetchError, FileError};
 use super::open::WhisperFile;
-use super::ring::{self, CHUNK_POINTS_MAX, aligned};
-
-/// Times are limited to this in both directions before anything is computed with them. All times of a file have 32 bits.
-const TIME_MAX: i64 = 1 << 40;
+use super::ring::{self, CHUNK_POINTS_MAX};
+use crate::whisper::format::{Archive, FetchRange, POINT_BYTES, RangeError};
 
 /// Values of one archive at equal distances.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,17 +32,16 @@ impl Fetched {
 
 impl<F: TreeFile> WhisperFile<F> {
     /// The values after `from` up to `until`, from the finest archive that covers `from`, with at least one step. None
-    /// when the range is older than the file covers, or begins after `now`. All times in Unix seconds.
+    /// when the range is older than the file covers, or begins after `now`. All times in Unix seconds. As many values
+    /// as the archive has points: a caller with a limit asks [`Header::range`] first.
+    ///
+    /// [`Header::range`]: crate::whisper::format::Header::range
     ///
     /// # Errors
     /// The range is backwards, or the disk failed.
     pub fn fetch(&self, from: i64, until: i64, now: i64) -> Result<Option<Fetched>, FetchError> {
-        let Some((from, until, now)) = self.clamped(from, until, now)? else { return Ok(None) };
-        let archives = self.header().archives();
-        // The coarsest one has the retention of the file, to which `from` is clamped.
-        let covers = archives.iter().position(|archive| archive.retention() >= now - from);
-        let index = covers.unwrap_or(archives.len() - 1);
-        Ok(Some(self.fetch_archive(index, from, until)?))
+        let range = self.header().range(from, until, now)?;
+        range.map(|range| self.fetch_range(range)).transpose()
     }
 
     /// The same from the archive with this step, as far as that one covers it.
@@ -56,57 +55,50 @@ impl<F: TreeFile> WhisperFile<F> {
         until: i64,
         now: i64,
     ) -> Result<Option<Fetched>, FetchError> {
-        let Some((from, until, now)) = self.clamped(from, until, now)? else { return Ok(None) };
-        let found = self.header().archives().iter().position(|archive| archive.step == step);
-        let index = found.ok_or(FetchError::NoSuchStep { step })?;
-        let oldest = now - self.archive(index).retention();
-        if until < oldest {
-            return Ok(None);
-        }
-        Ok(Some(self.fetch_archive(index, from.max(oldest), until)?))
+        let range = self.header().range_of_step(step, from, until, now)?;
+        range.map(|range| self.fetch_range(range)).transpose()
     }
 
-    /// The range and now, with the range inside the time that the file covers.
-    fn clamped(&self, from: i64, until: i64, now: i64) -> Result<Option<(i64, i64, i64)>, FetchError> {
-        if from > until {
-            return Err(FetchError::Backwards { from, until });
+    /// The values of a range that the header of this file, or an equal one, returned.
+    ///
+    /// # Errors
+    /// The file has no such archive, or the disk failed.
+    pub fn fetch_range(&self, range: FetchRange) -> Result<Fetched, FetchError> {
+        let FetchRange { archive, start, end, step } = range;
+        let fits = |found: &Archive| found.step == step && range.points() <= u64::from(found.points);
+        if !self.header().archives().get(archive).is_some_and(fits) || end <= start {
+            return Err(FetchError::Range(RangeError::NoSuchStep { step }));
         }
-        let [from, until, now] = [from, until, now].map(|time| time.clamp(-TIME_MAX, TIME_MAX));
-        let oldest = now - self.header().retention();
-        if from > now || until < oldest {
-            return Ok(None);
-        }
-        Ok(Some((from.max(oldest), until.min(now), now)))
+        Ok(self.read_range(range)?)
     }
 
-    /// The values after `from` up to `until` in one archive, with at least one step. The range must not be longer than
-    /// the archive: at its end it is cut.
+    /// The values after `from` up to `until` in one archive: at least one, at most as many as the archive has.
     pub(in crate::whisper) fn fetch_archive(
         &self,
         index: usize,
         from: i64,
         until: i64,
     ) -> Result<Fetched, FileError> {
+        self.read_range(self.header().range_in(index, from, until))
+    }
+
+    fn read_range(&self, range: FetchRange) -> Result<Fetched, FileError> {
+        let FetchRange { archive: index, start, end, step } = range;
         let archive = self.archive(index);
-        let step = i64::from(archive.step);
-        let start = aligned(from, archive.step) + step;
-        let end = (aligned(until, archive.step) + step).max(start + step);
-        let count = ((end - start) / step).min(i64::from(archive.points));
-        let end = start + count * step;
+        let count = range.points();
         let base = self.known_base(index)?;
-        let count = count.unsigned_abs();
         if base == 0 {
-            return Ok(Fetched { start, end, step: archive.step, values: vec![None; count as usize] });
+            return Ok(Fetched { start, end, step, values: vec![None; count as usize] });
         }
         let mut values = Vec::with_capacity(count as usize);
-        let mut buffer = vec![0; (count as usize).min(CHUNK_POINTS_MAX) * 12];
+        let mut buffer = vec![0; (count as usize).min(CHUNK_POINTS_MAX) * POINT_BYTES as usize];
         let mut expected = start;
         let first = ring::slot(archive, base, start);
         ring::read(&self.file, archive, first, count, &mut buffer, |time, value| {
             values.push((i64::from(time) == expected).then_some(value));
-            expected += step;
+            expected += i64::from(step);
         })?;
-        Ok(Fetched { start, end, step: archive.step, values })
+        Ok(Fetched { start, end, step, values })
     }
 
     /// Gives the slots of an archive to `each` as they are stored, from the first one on: number, time and value. Empty

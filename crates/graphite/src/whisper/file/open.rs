@@ -30,6 +30,13 @@ pub struct Known {
     bases: Box<[u32]>,
 }
 
+impl Known {
+    /// The header of the file.
+    pub fn header(&self) -> &Arc<Header> {
+        &self.header
+    }
+}
+
 /// An open whisper file.
 #[derive(Debug)]
 pub struct WhisperFile<F> {

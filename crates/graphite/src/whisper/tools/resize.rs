@@ -127,7 +127,7 @@ fn copied(
 fn fetched(source: &WhisperFile<impl TreeFile>, from: i64, now: i64) -> Result<Option<Fetched>, ResizeError> {
     source.fetch(from, now, now).map_err(|error| match error {
         FetchError::File(error) => ResizeError::Source(error),
-        FetchError::Backwards { .. } | FetchError::NoSuchStep { .. } => unreachable!("from is not after now"),
+        FetchError::Range(_) => unreachable!("from is not after now"),
     })
 }
 
