@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Random calls of the Python whisper library beside the same calls of ours, on files that must stay equal byte for byte.
+"""Random calls of the Python whisper library beside the same calls of ours: files must stay equal byte for byte.
 
     whisper.py [--seed N] [--sequences N] [--calls N]
-                        each sequence creates files with a random layout and calls update, update_many, fetch, merge, diff,
-                        setAggregationMethod, setXFilesFactor and the resize tool on them; after each call both sides have
-                        the same answer and the same files. Retention texts, paths of names, and expressions of rules are
-                        compared too
+                        each sequence creates files with a random layout and calls update, update_many, fetch, merge,
+                        diff, setAggregationMethod, setXFilesFactor and the resize tool on them; after each call both
+                        sides have the same answer and the same files. Retention texts, paths of names, and expressions
+                        of rules are compared too
     whisper.py --self-test
                         bends our answers in several ways, each of which must show
 
 The original is looked for in $CARBON and compat/.carbon, into which .ci/tools installs it (whisper 1.1.10). Ours is the
-example `whisper_calls` of crates/graphite, in $WHISPER_CALLS or beside the binary that $STAUNCH names. Without the original
-nothing is compared, and the last line says `SKIPPED`; with COMPAT_STRICT=1 that is a failure.
+example `whisper_calls` of crates/graphite, in $WHISPER_CALLS or beside the binary that $STAUNCH names. Without the
+original nothing is compared, and the last line says `SKIPPED`; with COMPAT_STRICT=1 that is a failure.
 
 Prints `whisper: N passed, M failed`; the exit code is 1 if anything failed, 2 if a program did not run.
 """
@@ -112,7 +112,7 @@ class Sequence:
         chance = self._chance
         self._now += chance.choice([0, 1, 1, chance.randint(1, 60), chance.randint(1, self._covered() // 4 + 1)])
         name, now = chance.choice(self._names), self._now
-        kind = chance.choice(["update", "many", "many", "many", "many", "fetch", "fetch", "merge", "diff", "setting", "resize"])
+        kind = chance.choice(["update", *["many"] * 4, "fetch", "fetch", "merge", "diff", "setting", "resize"])
         if kind == "update":
             return f"update {name} {now} {now - chance.randint(-1, self._covered() + 1)} {value(chance)}"
         if kind == "many":
@@ -138,7 +138,8 @@ class Sequence:
             until = "-" if times[1] == "-" else str(max(int(times[1]), now - step * points))
             return f"diff {' '.join(self._names)} {now} {until} {chance.choice(['both', 'any'])}"
         if kind == "setting":
-            return chance.choice([f"method {name} {chance.choice(METHODS)}", f"factor {name} {chance.choice(['0', '0.25', '1', '1.5'])}"])
+            factor = chance.choice(["0", "0.25", "1", "1.5"])
+            return chance.choice([f"method {name} {chance.choice(METHODS)}", f"factor {name} {factor}"])
         # Rarely, as afterwards the files can no longer be merged.
         if chance.random() < 0.2:
             self._resized = True
@@ -166,7 +167,7 @@ class Sequence:
         if times and chance.random() < 0.3:
             times += chance.choices(times, k=3)
         if chance.random() < 0.1 and not self._resized:
-            # Alone: of neighbours that are more than the archive has, the original writes the rest into the next archive.
+            # Alone: of more neighbours than the archive has, the original writes the rest into the next archive.
             times.append(self._now + chance.randint(2 * step, 2 * step + step * points * 3))
         if chance.random() < 0.3:
             chance.shuffle(times)
@@ -177,8 +178,9 @@ def pattern(chance, name):
     """An expression as in storage-schemas.conf, most often made of pieces of the name; some are invalid."""
     piece = lambda: name[(at := chance.randrange(len(name))) : at + chance.randint(1, 4)]
     letters = lambda: "".join(chance.choices("abc0-]^[&~.\\-", k=chance.randint(1, 5)))
-    kinds = [piece, piece, piece, lambda: re.escape(piece()), lambda: f"[{letters()}]", lambda: f"({piece()}|{piece()})",
-             lambda: chance.choice([".", ".*", "[^.]+", "\\d", "\\w+", "\\.", "\\b", "(?:x)?", "(?i)a", "{", "}", "{1}", "a{,2}", "b{1,}", "x{2", "*", "+", "?"])]
+    fixed = [".", ".*", "[^.]+", "\\d", "\\w+", "\\.", "\\b", "(?:x)?", "(?i)a", *"{}*+?", "{1}", "a{,2}", "b{1,}"]
+    kinds = [piece, piece, piece, lambda: re.escape(piece()), lambda: f"[{letters()}]",
+             lambda: f"({piece()}|{piece()})", lambda: chance.choice(fixed)]
     text = "".join(chance.choice(kinds)() for _ in range(chance.randint(1, 4)))
     return chance.choice(["", "", "^"]) + text + chance.choice(["", "", "$", "\\Z"])
 
@@ -235,7 +237,7 @@ def sequence(seed, calls, checks, bends, sides):
     for index in range(len(commands) + calls):
         command = commands[index] if index < len(commands) else run.next()
         theirs, ours = (answered(side, command) for side in sides)
-        # We accept some expressions that Python does not, such as `^+`, and reject what needs backtracking, such as `a++`.
+        # We accept expressions that Python does not, such as `^+`, and reject those that need backtracking (`a++`).
         if command.startswith("pattern ") and (theirs[0] == "error" or re.search(r"[*+?}]\+", command)):
             continue
         bends.hold(lambda bend: theirs != bend(*ours))
@@ -244,7 +246,8 @@ def sequence(seed, calls, checks, bends, sides):
             hexes = [f"{who} {name} {files.get(name, b'').hex()}" for name in differ
                      for who, files in (("whisper", theirs[1]), ("staunch", ours[1]))]
             what = f"in sequence {seed}, call {index}: {command[:2000]}"
-            return checks.that(False, what, f"whisper: {theirs[0]}", f"staunch: {ours[0]}", *(line[:4000] for line in hexes))
+            details = [f"whisper: {theirs[0]}", f"staunch: {ours[0]}", *(line[:4000] for line in hexes)]
+            return checks.that(False, what, *details)
         if theirs[0] == "error" and command.startswith("create"):
             return checks.that(True, "")
     return checks.that(True, "")
