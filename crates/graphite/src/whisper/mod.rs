@@ -6,7 +6,8 @@
 //! Not here: which file is written when, memory for points, and the log that makes them safe (the store); names in
 //! memory (`catalog`); INI files (`import`).
 //! Invariants: any bytes as a file give a value or a named error; memory per call is bounded by the points of the
-//! call or the length of the answer; every point of a call is counted once ([`Written`]).
+//! call or the length of the answer, and in `tools` by the points of a file; every point of a call is counted once
+//! ([`Written`]).
 //!
 //! | folder or file | job |
 //! |---|---|
