@@ -1,0 +1,155 @@
+//! Numbers as Python prints and rounds them: `%g`, `repr`, `round`.
+
+/// The shortest text that reads as the same float, as Python's `repr`: `31.0`, `1e-05`, `inf`.
+#[must_use]
+pub fn repr(value: f64) -> String {
+    if !value.is_finite() {
+        return non_finite(value);
+    }
+    let text = format!("{value:e}");
+    let (digits, exponent) = split_exponent(&text);
+    if (-4..16).contains(&exponent) {
+        let plain = format!("{value}");
+        return if plain.contains('.') { plain } else { plain + ".0" };
+    }
+    scientific(digits, exponent)
+}
+
+/// `%g`: six significant digits without trailing zeros.
+#[must_use]
+pub fn general(value: f64) -> String {
+    const DIGITS: i32 = 6;
+    if !value.is_finite() {
+        return non_finite(value);
+    }
+    let text = format!("{value:.5e}");
+    let (digits, exponent) = split_exponent(&text);
+    if (-4..DIGITS).contains(&exponent) {
+        let places = usize::try_from(DIGITS - 1 - exponent).unwrap_or(0);
+        return without_zeros(&format!("{value:.places$}")).to_owned();
+    }
+    scientific(without_zeros(digits), exponent)
+}
+
+/// `%d` of a float: cut towards zero.
+#[must_use]
+pub fn decimal(value: f64) -> String {
+    if value.is_finite() { format!("{:.0}", value.trunc() + 0.0) } else { non_finite(value) }
+}
+
+fn non_finite(value: f64) -> String {
+    let text = if value.is_nan() {
+        "nan"
+    } else if value > 0.0 {
+        "inf"
+    } else {
+        "-inf"
+    };
+    text.to_owned()
+}
+
+fn split_exponent(text: &str) -> (&str, i32) {
+    let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
+    (digits, exponent.parse().unwrap_or(0))
+}
+
+fn scientific(digits: &str, exponent: i32) -> String {
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+}
+
+fn without_zeros(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+}
+
+/// Rounds to decimal places as Python 3 does: the decimal value that the float has exactly, ties to even.
+#[must_use]
+pub fn round(value: f64, places: i32) -> f64 {
+    /// Largest exact power of ten.
+    const POWER_MAX: i32 = 22;
+    if !value.is_finite() {
+        return value;
+    }
+    if places <= 0 {
+        let power = 10_f64.powi((-places).min(308));
+        return if places == 0 { value.round_ties_even() } else { (value / power).round_ties_even() * power };
+    }
+    if places > 300 {
+        return value;
+    }
+    if places <= POWER_MAX {
+        let power = 10_f64.powi(places);
+        let scaled = value * power;
+        // Far from a tie the product's error cannot change the integer, and the quotient is the nearest float.
+        if scaled.abs() < (1_u64 << 40) as f64 && ((scaled - scaled.floor()) - 0.5).abs() > 1e-3 {
+            return scaled.round() / power;
+        }
+    }
+    let digits = usize::try_from(places).unwrap_or(0);
+    format!("{value:.digits$}").parse().unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_print_as_in_python() {
+        let table = [
+            (31.0, "31.0", "31", "31"),
+            (-0.5, "-0.5", "-0.5", "0"),
+            (1e-5, "1e-05", "1e-05", "0"),
+            (0.0001, "0.0001", "0.0001", "0"),
+            (12_345_678.9, "12345678.9", "1.23457e+07", "12345678"),
+            (999_999.5, "999999.5", "1e+06", "999999"),
+            (100_000.0, "100000.0", "100000", "100000"),
+            (1e16, "1e+16", "1e+16", "10000000000000000"),
+            (123_456_789_012_345_680.0, "1.2345678901234568e+17", "1.23457e+17", "123456789012345680"),
+            (0.1 + 0.2, "0.30000000000000004", "0.3", "0"),
+            (1e300, "1e+300", "1e+300", ""),
+            (f64::INFINITY, "inf", "inf", "inf"),
+            (f64::NEG_INFINITY, "-inf", "-inf", "-inf"),
+            (0.0, "0.0", "0", "0"),
+        ];
+        for (value, short, six, whole) in table {
+            assert_eq!(repr(value), short);
+            assert_eq!(general(value), six);
+            assert!(whole.is_empty() || decimal(value) == whole, "{value}");
+        }
+    }
+
+    #[test]
+    fn rounding_is_that_of_the_decimal_value() {
+        let table = [
+            (0.5, 0, 0.0),
+            (1.5, 0, 2.0),
+            (2.5, 0, 2.0),
+            (1.25, 1, 1.2),
+            (2.35, 1, 2.4),
+            (-1.25, 1, -1.2),
+            (2.675, 2, 2.67),
+            (1.005, 2, 1.0),
+            (0.183_333_333, 6, 0.183_333),
+            (1_234.0, -2, 1_200.0),
+            (1e300, 6, 1e300),
+            (f64::INFINITY, 2, f64::INFINITY),
+        ];
+        for (value, places, want) in table {
+            assert_eq!(round(value, places), want, "{value} to {places}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_short_way_rounds_as_the_long_one(value in -1e7..1e7_f64, places in 1..9_usize) {
+            let long: f64 = format!("{value:.places$}").parse().expect("a number");
+            proptest::prop_assert_eq!(round(value, i32::try_from(places).expect("small")), long);
+        }
+
+        #[test]
+        fn repr_reads_as_the_same_float(bits in proptest::prelude::any::<u64>()) {
+            let value = f64::from_bits(bits);
+            proptest::prop_assert!(value.is_nan() || repr(value).parse::<f64>() == Ok(value));
+        }
+    }
+}
