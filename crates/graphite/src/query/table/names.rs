@@ -1,0 +1,265 @@
+//! Rows of the table: functions for names, and those of the group Special.
+
+use super::row::{Default, Function, Group, LEGEND_VALUES, ParamType, param};
+use crate::query::functions::combine;
+use crate::query::functions::filter;
+use crate::query::functions::generate;
+use crate::query::functions::names;
+use crate::query::functions::transform;
+use crate::query::looks::Looks;
+use crate::query::series::consolidate::Consolidation;
+
+/// The group Alias.
+pub(super) const ALIAS: &[Function] = &[
+    Function {
+        name: "alias",
+        aliases: &[],
+        group: Group::Alias,
+        params: &[
+            param("seriesList", ParamType::SeriesList).required(),
+            param("newName", ParamType::String).required(),
+        ],
+        description: "Names all series the same.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: names::alias,
+    },
+    Function {
+        name: "aliasByMetric",
+        aliases: &[],
+        group: Group::Alias,
+        params: &[param("seriesList", ParamType::SeriesList).required()],
+        description: "Names series by the last node of their path.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: names::alias_by_metric,
+    },
+    Function {
+        name: "aliasByNode",
+        aliases: &[],
+        group: Group::Alias,
+        params: &[
+            param("seriesList", ParamType::SeriesList).required(),
+            param("nodes", ParamType::NodeOrTag).required().multiple(),
+        ],
+        description: "Names series by nodes of their path, or by tags.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: names::alias_by_node,
+    },
+    Function {
+        name: "aliasByTags",
+        aliases: &[],
+        group: Group::Alias,
+        params: &[
+            param("seriesList", ParamType::SeriesList).required(),
+            param("tags", ParamType::NodeOrTag).required().multiple(),
+        ],
+        description: "Names series by tags, or by nodes of their path.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: names::alias_by_node,
+    },
+    Function {
+        name: "aliasQuery",
+        aliases: &[],
+        group: Group::Alias,
+        params: &[
+            param("seriesList", ParamType::SeriesList).required(),
+            param("search", ParamType::String).required(),
+            param("replace", ParamType::String).required(),
+            param("newName", ParamType::String).required(),
+        ],
+        description: "Names each series by the last value of another series, whose path comes from a replacement in the name.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: names::alias_query,
+    },
+    Function {
+        name: "aliasSub",
+        aliases: &[],
+        group: Group::Alias,
+        params: &[
+            param("seriesList", ParamType::SeriesList).required(),
+            param("search", ParamType::String).required(),
+            param("replace", ParamType::String).required(),
+        ],
+        description: "Replaces matches of a regular expression in names.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: names::alias_sub,
+    },
+    Function {
+        name: "legendValue",
+        aliases: &[],
+        group: Group::Alias,
+        params: &[
+            param("seriesList", ParamType::SeriesList).required(),
+            param("valuesTypes", ParamType::String).required().multiple().suggest(LEGEND_VALUES),
+        ],
+        description: "Appends aggregates of the values to names.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: names::legend_value,
+    },
+    Function {
+        name: "upper",
+        aliases: &[],
+        group: Group::Alias,
+        params: &[
+            param("seriesList", ParamType::SeriesList).required(),
+            param("pos", ParamType::Integer).multiple(),
+        ],
+        description: "Names in upper case, or single characters of them.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: |c| names::change_case(c, true),
+    },
+    Function {
+        name: "lower",
+        aliases: &[],
+        group: Group::Alias,
+        params: &[
+            param("seriesList", ParamType::SeriesList).required(),
+            param("pos", ParamType::Integer).multiple(),
+        ],
+        description: "Names in lower case, or single characters of them.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: |c| names::change_case(c, false),
+    },
+];
+
+/// The group Special.
+pub(super) const SPECIAL: &[Function] = &[
+    Function {
+        name: "cactiStyle",
+        aliases: &[],
+        group: Group::Special,
+        params: &[
+            param("seriesList", ParamType::SeriesList).required(),
+            param("system", ParamType::String).options(&["si", "binary"]),
+            param("units", ParamType::String),
+        ],
+        description: "Names with columns of the last, largest and smallest value.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: names::cacti_style,
+    },
+    Function {
+        name: "changed",
+        aliases: &[],
+        group: Group::Special,
+        params: &[param("seriesList", ParamType::SeriesList).required()],
+        description: "1 where a value differs from the last known one, 0 elsewhere.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: transform::changed,
+    },
+    Function {
+        name: "consolidateBy",
+        aliases: &[],
+        group: Group::Special,
+        params: &[
+            param("seriesList", ParamType::SeriesList).required(),
+            param("consolidationFunc", ParamType::String).required().options(&Consolidation::NAMES),
+        ],
+        description: "Sets how several values become one when there are more than the graph can show.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: names::consolidate_by,
+    },
+    Function {
+        name: "constantLine",
+        aliases: &[],
+        group: Group::Special,
+        params: &[param("value", ParamType::Float).required()],
+        description: "A line at a number.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: generate::constant_line,
+    },
+    Function {
+        name: "events",
+        aliases: &[],
+        group: Group::Special,
+        params: &[param("tags", ParamType::String).required().multiple()],
+        description: "The number of events with some tags in each second; `*` for all events.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: generate::events,
+    },
+    Function {
+        name: "cumulative",
+        aliases: &[],
+        group: Group::Special,
+        params: &[param("seriesList", ParamType::SeriesList).required()],
+        description: "Consolidates by sums.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: |c| names::set_consolidation(c, "sum"),
+    },
+    Function {
+        name: "fallbackSeries",
+        aliases: &[],
+        group: Group::Special,
+        params: &[
+            param("seriesList", ParamType::SeriesList).required(),
+            param("fallback", ParamType::SeriesList).required(),
+        ],
+        description: "The series, or the fallback if there are none.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: filter::fallback_series,
+    },
+    Function {
+        name: "randomWalkFunction",
+        aliases: &["randomWalk"],
+        group: Group::Special,
+        params: &[
+            param("name", ParamType::String).required(),
+            param("step", ParamType::Integer).default(Default::Int(60)),
+        ],
+        description: "Test data: a random walk.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: generate::random_walk,
+    },
+    Function {
+        name: "setXFilesFactor",
+        aliases: &["xFilesFactor"],
+        group: Group::Special,
+        params: &[
+            param("seriesList", ParamType::SeriesList).required(),
+            param("xFilesFactor", ParamType::Float).required(),
+        ],
+        description: "Sets the share of known values that combined and consolidated values need.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: names::set_x_files_factor,
+    },
+    Function {
+        name: "seriesByTag",
+        aliases: &[],
+        group: Group::Special,
+        params: &[param("tagExpressions", ParamType::String).required().multiple()],
+        description: "All series whose tags match every expression, such as `name=cpu` or `dc=~eu.*`.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: combine::group,
+    },
+    Function {
+        name: "substr",
+        aliases: &[],
+        group: Group::Special,
+        params: &[
+            param("seriesList", ParamType::SeriesList).required(),
+            param("start", ParamType::Node).default(Default::Int(0)),
+            param("stop", ParamType::Node).default(Default::Int(0)),
+        ],
+        description: "Names series by some nodes of the path in their name.",
+        looks: Looks::Here,
+        is_aggregator: false,
+        run: names::substr,
+    },
+];

@@ -1,0 +1,202 @@
+//! What a request may not do, and how it is reported.
+
+use super::*;
+
+fn store() -> Store {
+    Store::default().with("a.b", 60, 60, "1,2,3").with("a.c", 60, 60, "1,2,3")
+}
+
+fn refused(targets: &[&str], request: &Request<'_>) -> QueryError {
+    render(targets, request, &mut store()).expect_err(targets.first().unwrap_or(&""))
+}
+
+#[test]
+fn mistakes_are_found_before_anything_is_fetched() {
+    let table = [
+        ("sumSerie(a.b)", 0, "unknown function `sumSerie`", "`sumSeries`"),
+        ("scale(a.b)", 0, "the argument `factor` is missing", "scale(seriesList, factor)"),
+        ("scale(a.b,2,3)", 12, "at most 2 arguments", "scale(seriesList, factor)"),
+        ("scale(a.b,facto=2)", 10, "unknown argument `facto`", "`factor`"),
+        ("scale(a.b,2,factor=2)", 12, "given twice", ""),
+        ("scale(a.b,factor=1,factor=2)", 19, "given twice", ""),
+        ("scale(a.b,'x')", 10, "`factor` is a number, not 'x'", ""),
+        ("scale(2,a.b)", 6, "`seriesList` is a list of series", ""),
+        ("alias(a.b,name)", 10, "text in quotes, not a list of series", "in quotes"),
+        ("limit(a.b,1.5)", 10, "a whole number, not 1.5", ""),
+        ("summarize(a.b,'5')", 14, "an interval such as `5min`, not `5`", ""),
+        ("summarize(a.b,5)", 14, "an interval in quotes", ""),
+        ("aggregate(a.b,'summ')", 14, "no aggregation function: `summ`", "`sum`"),
+        ("groupByNode(a.b,0,'sumSerie')", 18, "no aggregation function", "`sumSeries`"),
+        ("filterSeries(a.b,'sum','=>',1)", 23, "one of !=, <, <=", ""),
+        ("consolidateBy(a.b,'mean')", 18, "one of sum, average", ""),
+        ("sortByName(a.b,'maybe')", 15, "true or false", ""),
+        ("reduceSeries(a.b,'sumSeries',0,'a')", 13, "the lists of mapSeries", ""),
+        ("sumSeries()", 0, "the argument `seriesLists` is missing", "sumSeries(*seriesLists)"),
+        ("movingAverage(a.b,2.5)", 18, "a whole number, or an interval", ""),
+        ("f(a.b", 5, "expected `,` or `)`", ""),
+    ];
+    for (target, at, message, hint) in table {
+        let mut store = store();
+        let mistake = render(&["a.b", target], &request(0, 180), &mut store).expect_err(target);
+        assert_eq!(mistake.at, Some(at), "{target}: {mistake}");
+        assert!(mistake.to_string().contains(message), "{target}: {mistake}");
+        assert!(mistake.hint.clone().unwrap_or_default().contains(hint), "{target}: {mistake}");
+        assert_eq!(mistake.target.as_deref(), Some(target));
+        assert!(store.fetches.is_empty(), "{target}");
+    }
+}
+
+#[test]
+fn mistakes_of_the_data_name_the_function() {
+    let table = [
+        ("divideSeries(a.b,a.*)", 0, "has to be one series, not 2"),
+        ("scale(areaBetween(a.b),2)", 6, "exactly 2 series"),
+        ("summarize(a.b,'-5min')", 0, "longer than nothing"),
+        ("summarize(a.b,'0s')", 0, "longer than nothing"),
+        ("percentileOfSeries(a.b,0)", 0, "greater than 0"),
+        ("nPercentile(a.b,0)", 0, "greater than 0"),
+        ("movingAverage(a.b,0)", 0, "a window has 1 to"),
+        ("grep(a.b,'(')", 0, "not a regular expression"),
+        ("aliasSub(a.b,'(?=b)','')", 0, "looks ahead"),
+        ("asPercent(a.*,group(a.b,a.b,a.b))", 0, "3 totals for 2 series"),
+        ("sumSeriesLists(a.b,a.*)", 0, "the same number of series"),
+        ("verticalLine('1h')", 0, "is not a time"),
+        ("verticalLine(9999)", 0, "after the range"),
+        ("randomWalk('x',0)", 0, "greater than 0"),
+        ("log(a.b,1)", 0, "not 1"),
+        ("stdev(a.b,0)", 0, "greater than 0"),
+        ("smartSummarize(a.b,'1h','sum','fortnight')", 0, "not a unit of time"),
+        ("holtWintersForecast(a.b,'1h','1min')", 0, "fewer than two steps"),
+        ("timeStack(a.b,'1d',0,1001)", 0, "at most 1000"),
+        ("applyByNode(a.b,0,'gone(')", 0, "in the target `gone(`"),
+        ("aliasQuery(a.b,'b','gone','%d')", 0, "no series found for `a.gone`"),
+        ("reduceSeries(mapSeries(a.*,0),'diffSeries',1,'b','z')", 0, "no series whose node 1 is `z`"),
+        ("reduceSeries(mapSeries(a.*,0),'alias',1,'b')", 0, "with series only"),
+    ];
+    for (target, at, message) in table {
+        let mistake = refused(&[target], &request(0, 180));
+        assert_eq!(mistake.at, Some(at), "{target}: {mistake}");
+        assert!(mistake.to_string().contains(message), "{target}: {mistake}");
+        assert!(mistake.function.is_some(), "{target}: {mistake}");
+    }
+}
+
+#[test]
+fn each_budget_of_a_request_is_kept() {
+    let limited = |limits: Limits| Request { limits, ..request(0, 180) };
+    let all = Limits::default();
+    let table = [
+        (Limits { series_max: 2, ..all }, Limits { series_max: 1, ..all }, "more than 1 series"),
+        (Limits { points_max: 6, ..all }, Limits { points_max: 5, ..all }, "more than 5 points"),
+        (Limits { steps_max: 16, ..all }, Limits { steps_max: 3, ..all }, "more than 3 steps"),
+    ];
+    for (enough, too_few, message) in table {
+        assert!(render(&["a.*"], &limited(enough), &mut store()).is_ok(), "{message}");
+        let mistake = refused(&["a.*"], &limited(too_few));
+        assert_eq!(mistake.code, Code::Limit);
+        assert!(mistake.message.contains(message) && mistake.hint.is_some(), "{mistake}");
+    }
+}
+
+#[test]
+fn hostile_targets_end_at_a_limit() {
+    let nested =
+        |depth: usize, start: &str, end: &str| format!("{}a.b{}", start.repeat(depth), end.repeat(depth));
+    let long_names = nested(150, "aliasSub(", ",'.*','\\0\\0')").replace("\\0", "\\g<0>");
+    let hostile = [
+        nested(10_000, "scale(", ",2)"),
+        nested(60, "movingAverage(", ",1)"),
+        nested(60, "timeStack(", ",'1d',0,1000)"),
+        nested(150, "transformNull(", ",1,a.b)") + &"|sumSeries(a.b)".repeat(100),
+        long_names,
+        "randomWalk('x',1)".to_owned(),
+        "summarize(constantLine(1),'1s')".to_owned(),
+        "movingMin(identity('x'),1000000)".to_owned(),
+        "sumSeries(a.b,summarize(a.b,'2147483647s'),summarize(a.b,'2147483629s'))".to_owned(),
+        "timeShift(a.b,'7000y')".to_owned(),
+        "movingAverage(a.b,'9000y')".to_owned(),
+        format!("grep(a.b,'{}')", "(a*)*".repeat(500)),
+    ];
+    let limits = Limits { series_max: 1_000, points_max: 300_000, steps_max: 3_000_000 };
+    for target in hostile {
+        // Whatever the answer is, it comes soon, and no thread's stack overflows.
+        let request = Request { limits, ..request(0, 1 << 31) };
+        let _ = render(&[&target], &request, &mut Small);
+    }
+    let request = Request { limits, ..request(0, 1 << 31) };
+    for target in ["randomWalk('x',1)", "identity('x')", "events('*')", "summarize(constantLine(1),'1s')"] {
+        assert_eq!(refused(&[target], &request).code, Code::Limit, "{target}");
+    }
+}
+
+/// A store with one value for every range.
+struct Small;
+
+impl Fetch for Small {
+    fn fetch(&mut self, asks: &[Ask], _: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
+        let one = |ask: &Ask| {
+            let start = ask.range.from;
+            vec![Fetched { name: ask.path.clone(), start, end: start + 60, step: 60, values: vec![1.0] }]
+        };
+        Ok(asks.iter().map(one).collect())
+    }
+}
+
+#[test]
+fn the_deepest_nesting_is_evaluated() {
+    let depth = target::NESTING_MAX - 1;
+    let target = format!("{}a.b{}", "sumSeries(".repeat(depth), ")".repeat(depth));
+    let results = render(&[&target], &request(0, 180), &mut store()).expect("it is within the limit");
+    assert_values(&results[0].values, "1,2,3", "sums of one series");
+    let lazy = format!("{}a.b{}", "timeShift(".repeat(12), ",'1min')".repeat(12));
+    assert!(render(&[&lazy], &request(0, 180), &mut store()).is_ok());
+}
+
+#[test]
+fn what_the_store_reports_reaches_the_caller() {
+    struct Broken(bool);
+    impl Fetch for Broken {
+        fn fetch(&mut self, _: &[Ask], _: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
+            Err(FetchError { is_limit: self.0, message: "the disk is away".to_owned() })
+        }
+    }
+    for (is_limit, code) in [(true, Code::Limit), (false, Code::Fetch)] {
+        let mistake = render(&["a"], &request(0, 60), &mut Broken(is_limit)).expect_err("it is broken");
+        assert_eq!((mistake.code, mistake.message.as_str()), (code, "the disk is away"));
+    }
+}
+
+#[test]
+fn targets_without_series_are_empty() {
+    let table = [
+        "",
+        " ",
+        "gone",
+        "sumSeries(gone)",
+        "movingAverage(gone,5)",
+        "asPercent(gone)",
+        "divideSeries(gone,gone)",
+        "groupByNode(gone,0)",
+        "timeShift(gone,'1d')",
+        "countSeries(gone)",
+        "holtWintersForecast(gone)",
+        "cactiStyle(gone)",
+        "weightedAverage(gone,gone,0)",
+        "removeBetweenPercentile(gone,90)",
+        "averageOutsidePercentile(gone,90)",
+        "timeStack(gone)",
+        "powSeries(gone)",
+        "percentileOfSeries(gone,50)",
+    ];
+    for target in table {
+        assert_eq!(render(&[target], &request(0, 180), &mut store()), Ok(Vec::new()), "{target}");
+    }
+}
+
+#[test]
+fn the_beginning_of_a_target_is_enough_in_graphite_webs_way() {
+    let compat = Compat { graphite_web_prefix_parse: true, ..Compat::default() };
+    let request = Request { compat, ..request(0, 180) };
+    assert_eq!(render(&["sumSeries(a.b"], &request, &mut store()), Ok(Vec::new()));
+    assert_eq!(render(&["a.b) and more"], &request, &mut store()).map(|results| results.len()), Ok(1));
+}
