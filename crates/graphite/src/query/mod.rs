@@ -26,6 +26,8 @@ pub use budget::{Limits, NAME_BYTES_MAX, Room};
 pub use call::{Compat, Range, Request, Value};
 pub use error::{Code, QueryError};
 pub use eval::{ASKS_MAX, render};
+pub use jiff::tz::TimeZone;
+
 pub use fetch::{Ask, Fetch, FetchError};
 pub use looks::SHIFTS_MAX;
 pub use pattern::PATTERN_BYTES_MAX;
