@@ -183,7 +183,7 @@ pub(crate) fn fallback_series(call: &mut Call<'_>) -> Answer {
 fn remove(
     call: &mut Call<'_>,
     function: &str,
-    is_removed: impl Fn(&Series, f64) -> Option<(bool, f64)>,
+    is_removed: impl Fn(&mut Series, f64) -> Option<(bool, f64)>,
 ) -> Answer {
     let argument = call.args.float(1).unwrap_or(0.0);
     let mut series = call.args.series(0);
@@ -208,7 +208,11 @@ pub(crate) fn remove_by_value(call: &mut Call<'_>, is_above: bool) -> Answer {
 /// `removeAbovePercentile(S, n)` and `removeBelowPercentile(S, n)`: of each series by itself.
 pub(crate) fn remove_by_percentile(call: &mut Call<'_>, is_above: bool) -> Answer {
     let function = if is_above { "removeAbovePercentile" } else { "removeBelowPercentile" };
-    remove(call, function, |one, percent| Some((is_above, percentile_of(one, percent)?)))
+    remove(call, function, |one, percent| {
+        let limit = percentile_of(one, percent)?;
+        one.tags.set("nPercentile", numbers::repr(percent));
+        Some((is_above, limit))
+    })
 }
 
 /// `sortBy(S, func, reverse)`.

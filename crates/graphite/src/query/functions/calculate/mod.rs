@@ -51,7 +51,9 @@ pub(crate) fn aggregate_line(call: &mut Call<'_>) -> Answer {
             let count = one.values.len();
             one.copy_as(name, vec![value; count])
         } else {
-            let mut line = generate::constant(call, &Value::Float(value))?;
+            let number =
+                if is_integer && !value.is_nan() { Value::Int(value as i64) } else { Value::Float(value) };
+            let mut line = generate::constant(call, &number)?;
             line.rename_with_path(name);
             line
         };

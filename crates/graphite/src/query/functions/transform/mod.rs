@@ -362,11 +362,12 @@ pub(crate) fn keep_last_value(call: &mut Call<'_>) -> Answer {
 /// `transformNull(S, default, referenceSeries)`.
 pub(crate) fn transform_null(call: &mut Call<'_>) -> Answer {
     let default = call.args.float(1).unwrap_or(0.0);
+    let tag = call.args.value(1).text();
     let mut series = call.args.series(0);
     let references = call.args.series(2);
     let printed = numbers::general(default);
     for one in &mut series {
-        one.tags.set("transformNull", numbers::repr(default));
+        one.tags.set("transformNull", tag.as_str());
         one.is_integer = false;
         if references.is_empty() {
             one.rename_with_path(format!("transformNull({},{printed})", one.name));
