@@ -129,7 +129,7 @@ class Arguments:
         path = self._chance.choice(self._paths)
         # Names become parts of paths.
         if self._function in ("applyByNode", "useSeriesAbove", "aliasQuery"):
-            return path
+            return path if self._function == "applyByNode" else "s.a.x"
         wrap = self._chance.choice(["{}", "{}", "{}", "{}", "scale({},2.5)", "keepLastValue({},2)", "absolute({})",
                                     "transformNull({},1)", "derivative({})", "movingAverage({},3)"])
         return wrap.format(path)
@@ -145,6 +145,8 @@ class Arguments:
         # Percentiles above 100 are an error there, and the largest value here.
         if kind == "float" and "Percentile" in self._function:
             return pick(["0.5", "2", "50", "90", "99.9", "100"])
+        if self._function in ("aliasQuery", "useSeriesAbove") and kind == "string":
+            return {"search": "'a'", "replace": pick(["'b'", "'a'"]), "newName": pick(["'%d'", "'last %.2f'"])}[name]
         if kind == "string" and name in TEXTS:
             return quoted(pick(TEXTS[name]))
         return {

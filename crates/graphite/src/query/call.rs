@@ -20,15 +20,23 @@ pub struct Range {
     pub until: i64,
 }
 
+/// Furthest time of a range, before and after 1970: no sum of times and steps overflows.
+const TIME_MAX: i64 = 1 << 40;
+
+fn limited(time: i64) -> i64 {
+    time.clamp(-TIME_MAX, TIME_MAX)
+}
+
 impl Range {
     /// Both ends moved by some seconds.
     pub(crate) fn moved(self, seconds: i64) -> Range {
-        Range { from: self.from.saturating_add(seconds), until: self.until.saturating_add(seconds) }
+        let moved = |time: i64| limited(time.saturating_add(seconds));
+        Range { from: moved(self.from), until: moved(self.until) }
     }
 
     /// Begins some seconds earlier.
     pub(crate) fn earlier(self, seconds: i64) -> Range {
-        Range { from: self.from.saturating_sub(seconds), ..self }
+        Range { from: limited(self.from.saturating_sub(seconds)), ..self }
     }
 }
 

@@ -6,6 +6,9 @@ use crate::query::looks::time;
 use crate::query::series::Series;
 use crate::query::series::consolidate::Consolidation;
 
+/// Longest step of generated series in seconds.
+const STEP_MAX: i64 = 1 << 32;
+
 fn one(series: Series) -> Answer {
     Ok(Value::Series(vec![series]))
 }
@@ -65,8 +68,10 @@ fn generated(
     step: i64,
     mut of: impl FnMut(i64) -> f64,
 ) -> Result<Series, QueryError> {
-    if step <= 0 {
-        return Err(QueryError::argument("the step has to be greater than 0".to_owned()));
+    if !(1..=STEP_MAX).contains(&step) {
+        return Err(QueryError::argument(format!(
+            "a step has to be greater than 0, and at most {STEP_MAX} seconds"
+        )));
     }
     let range = call.range;
     let length = (range.until - range.from).max(0);

@@ -1,5 +1,7 @@
 //! What a request may not do, and how it is reported.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn store() -> Store {
@@ -63,6 +65,7 @@ fn mistakes_of_the_data_name_the_function() {
         ("verticalLine('1h')", 0, "is not a time"),
         ("verticalLine(9999)", 0, "after the range"),
         ("randomWalk('x',0)", 0, "greater than 0"),
+        ("randomWalk('x',4294967297)", 0, "at most 4294967296"),
         ("log(a.b,1)", 0, "not 1"),
         ("stdev(a.b,0)", 0, "greater than 0"),
         ("smartSummarize(a.b,'1h','sum','fortnight')", 0, "not a unit of time"),
@@ -199,4 +202,83 @@ fn the_beginning_of_a_target_is_enough_in_graphite_webs_way() {
     let request = Request { compat, ..request(0, 180) };
     assert_eq!(render(&["sumSeries(a.b"], &request, &mut store()), Ok(Vec::new()));
     assert_eq!(render(&["a.b) and more"], &request, &mut store()).map(|results| results.len()), Ok(1));
+}
+
+/// An argument of some kind: paths, numbers at their limits, text of every parameter.
+fn argument() -> impl Strategy<Value = String> {
+    let fixed = [
+        "a.b",
+        "a.*",
+        "s.c",
+        "0",
+        "1",
+        "-1",
+        "3",
+        "2.5",
+        "-1e300",
+        "1e300",
+        "inf",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "none",
+        "true",
+        "'5min'",
+        "'-1h'",
+        "'9999y'",
+        "'1s'",
+        "'sum'",
+        "'median'",
+        "'sumSeries'",
+        "'count'",
+        "'>'",
+        "'max'",
+        "'a'",
+        "'.*'",
+        "'\\g<0>x'",
+        "'%'",
+        "'%d'",
+        "'sumSeries(%.*)'",
+        "'hours'",
+        "'w3'",
+        "'si'",
+        "'1710001900'",
+        "'noon'",
+        "mapSeries(a.*,0)",
+        "constantLine(3)",
+        "randomWalk('x',7)",
+        "identity('y')",
+    ];
+    prop::sample::select(fixed.to_vec()).prop_map(str::to_owned)
+}
+
+/// A call of any function, with arguments that are often right.
+fn any_call() -> impl Strategy<Value = String> {
+    let names: Vec<&str> = table::functions().map(|function| function.name).collect();
+    let call = |inner: BoxedStrategy<String>, names: Vec<&'static str>| {
+        let rest = prop::collection::vec(argument(), 0..4);
+        (prop::sample::select(names), inner, rest).prop_map(|(name, first, rest)| {
+            let args: Vec<String> = std::iter::once(first).chain(rest).collect();
+            format!("{name}({})", args.join(","))
+        })
+    };
+    let one = call(argument().boxed(), names.clone());
+    let two = call(one.boxed(), names.clone());
+    call(prop_oneof![argument(), two].boxed(), names)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
+    #[test]
+    fn any_call_has_an_answer_or_a_mistake(target in any_call(), from in prop::sample::select(vec![0, 1_710_001_800])) {
+        let limits = Limits { series_max: 1_000, points_max: 20_000, steps_max: 200_000 };
+        let request = Request { limits, ..request(from, from + 600) };
+        let mut store = store().with("s.c", 1_710_001_740, 60, "1,-,3,4,5,-,-,8,0,2,2,2");
+        match render(&[&target], &request, &mut store) {
+            Ok(mut results) => {
+                limit_points(&mut results, 3);
+                prop_assert!(results.iter().all(|one| one.step > 0 && one.points().count() <= one.values.len()));
+            }
+            Err(mistake) => prop_assert!(mistake.at.is_none_or(|at| at <= target.len()), "{}", mistake),
+        }
+    }
 }

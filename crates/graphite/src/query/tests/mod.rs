@@ -48,8 +48,16 @@ impl Store {
 }
 
 impl Fetch for Store {
-    fn fetch(&mut self, asks: &[Ask], _: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
+    fn fetch(&mut self, asks: &[Ask], room: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
         self.fetches.push(asks.to_vec());
+        let points = |ask: &Ask| {
+            let seconds = usize::try_from(ask.range.until - ask.range.from).unwrap_or(0);
+            let matching = self.series.iter().filter(|one| Store::matches(&ask.path, &one.name));
+            matching.map(|one| seconds / one.step as usize).sum::<usize>()
+        };
+        if asks.iter().map(points).sum::<usize>() > room.points.max(10_000) {
+            return Err(FetchError { is_limit: true, message: "too many points".to_owned() });
+        }
         let cut = |one: &Fetched, range: Range| {
             let next = |time: i64| time - time.rem_euclid(one.step) + one.step;
             let (start, end) = (next(range.from), next(range.until));
