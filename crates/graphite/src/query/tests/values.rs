@@ -257,6 +257,26 @@ fn values_are_computed() {
     assert_eq!(start("-,1,-,-,2,-,-,3,-,-", "compressPeriodicGaps(s)"), (60, 180));
 }
 
+/// A store whose one series begins with the range.
+struct Exact;
+
+impl Fetch for Exact {
+    fn fetch(&mut self, asks: &[Ask], _: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
+        let one = |ask: &Ask| {
+            let start = ask.range.from;
+            let values = numbers("1,-,2,3,4");
+            vec![Fetched { name: ask.path.clone(), start, end: start + 300, step: 60, values }]
+        };
+        Ok(asks.iter().map(one).collect())
+    }
+}
+
+#[test]
+fn intervals_of_integrals_begin_with_the_request() {
+    let results = render(&["integralByInterval(s,'2min')"], &request(1_200_000, 1_200_300), &mut Exact);
+    assert_values(&results.expect("a target")[0].values, "1,1,2,5,4", "from the start");
+}
+
 #[test]
 fn rows_are_indexes_in_graphite_webs_way() {
     let request =

@@ -182,6 +182,24 @@ pub fn parse_time(text: &str, clock: &Clock<'_>) -> Result<i64, TimeError> {
     }
 }
 
+/// What users may not expect of a time expression although it is valid: for a warning beside the answer.
+#[must_use]
+pub fn warning(text: &str) -> Option<&'static str> {
+    let text = Cleaned::new(text).ok()?.text;
+    let offset = text.find(['+', '-']).map(|at| &text[at..]).unwrap_or_default();
+    if text.starts_with("12am") {
+        Some("12am is noon here, as in graphite-web: write 00:00 or midnight")
+    } else if text.starts_with("12pm") {
+        Some("12pm is midnight here, as in graphite-web: write 12:00 or noon")
+    } else if offset.contains("mon") {
+        Some("a month is 30 days here, as in graphite-web")
+    } else if offset.contains('y') && !offset.contains("day") {
+        Some("a year is 365 days here, as in graphite-web")
+    } else {
+        None
+    }
+}
+
 /// Reads an offset such as `-1d2h` or `5min` as seconds; without a sign it is positive.
 ///
 /// # Errors

@@ -108,6 +108,18 @@ fn offsets_have_units() {
 }
 
 #[test]
+fn surprising_times_have_a_warning() {
+    for (text, word) in
+        [("12am", "noon"), ("12pm yesterday", "midnight"), ("-1mon", "30 days"), ("now-2y", "365 days")]
+    {
+        assert!(warning(text).is_some_and(|warning| warning.contains(word)), "{text}");
+    }
+    for text in ["-1d", "6pm", "monday", "noon-2days", "", "yesterday"] {
+        assert_eq!(warning(text), None, "{text}");
+    }
+}
+
+#[test]
 fn long_texts_are_refused() {
     let at_limit = format!("now{}", " ".repeat(TIME_BYTES_MAX - 3));
     assert_eq!(parse(&at_limit, &TimeZone::UTC), Ok(NOW));
