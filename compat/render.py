@@ -48,6 +48,8 @@ DELIBERATE_PARTS = {
 }
 # Calls that differ on purpose: function, then a part of the target.
 DELIBERATE_CALLS = {
+    ("transformNull", "c."): "references of another step are looked up by time; there by index",
+    ("weightedAverage", "c."): "series of several steps are multiplied at the same times; there by index",
     ("asPercent", "c."): "series of several steps: there the values have the common step, but the times of each series",
 }
 TEXTS = {
