@@ -51,6 +51,7 @@ DELIBERATE_CALLS = {
     ("transformNull", "c."): "references of another step are looked up by time; there by index",
     ("weightedAverage", "c."): "series of several steps are multiplied at the same times; there by index",
     ("asPercent", "c."): "series of several steps: there the values have the common step, but the times of each series",
+    ("pct", "c."): "another name of asPercent",
 }
 TEXTS = {
     "operator": ["=", "!=", ">", ">=", "<", "<="],

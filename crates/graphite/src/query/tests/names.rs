@@ -112,6 +112,8 @@ fn tags_are_those_of_the_name_and_of_the_functions() {
         ("sumSeries(m,m)", "aggregatedBy=sum name=m"),
         ("movingAverage(m,5)", "movingAverage=5 name=m"),
         ("perSecond(m)", "name=m perSecond=1"),
+        ("aggregateLine(nulls)", "name=None"),
+        ("aggregateLine(m,'count')", "name=4"),
         ("timeStack(m,'1d',0,1)", "name=m timeShift=0 timeShiftUnit=-1d"),
         ("groupByTags(seriesByTag('name=w'),'sum','dc')", "dc=eu name=w"),
         ("setXFilesFactor(m,0.5)", "name=m xFilesFactor=0.5"),

@@ -51,8 +51,11 @@ pub(crate) fn aggregate_line(call: &mut Call<'_>) -> Answer {
             let count = one.values.len();
             one.copy_as(name, vec![value; count])
         } else {
-            let number =
-                if is_integer && !value.is_nan() { Value::Int(value as i64) } else { Value::Float(value) };
+            let number = match value {
+                value if value.is_nan() => Value::None,
+                value if is_integer => Value::Int(value as i64),
+                value => Value::Float(value),
+            };
             let mut line = generate::constant(call, &number)?;
             line.rename_with_path(name);
             line
