@@ -47,6 +47,7 @@ test:
 	@$(STEP) relay-transports compat/relay_transports.py --lines 1000
 	@$(STEP) relay-suite compat/relay_suite.py
 	@$(STEP) carbon compat/carbon.py
+	@$(STEP) whisper compat/whisper.py
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py
 	@$(STEP) docs $(MAKE) --no-print-directory docs
