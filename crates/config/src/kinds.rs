@@ -3,7 +3,8 @@
 //!
 //! A node may feed any node that takes one of its kinds of records. The table itself is in `options::section`: a new
 //! source, transform or output has a line there.
-//! here: the nodes and edges of a file (`native::wiring`), and the processing of an edge (`pipeline::routes`).
+//! Not here: the nodes and edges of a file (`native::wiring`), and which records a shard passes along an edge
+//! (`pipeline`).
 
 use crate::options::section::Section;
 

@@ -94,6 +94,8 @@ struct Reading {
     streams: bool,
     frames: bool,
     unix_datagrams: bool,
+    /// Readers have threads of their own for its datagrams. How many there are by default depends on the machine.
+    crosses_threads: bool,
     compressed: bool,
     events: bool,
 }
@@ -120,6 +122,7 @@ fn reading(plan: &Plan, source: &SourcePlan) -> Reading {
         streams: listens(|listen| !listen.is_datagram()),
         frames: listens(|listen| matches!(listen, Listen::UnixFrames { .. })),
         unix_datagrams: listens(|listen| matches!(listen, Listen::UnixDatagram { .. })),
+        crosses_threads: plan.readers != Some(1) && listens(Listen::is_datagram),
         compressed: source.compression != Compression::Plain,
         events,
     }
@@ -134,7 +137,25 @@ fn of_source(plan: &Plan, source: &SourcePlan) -> LossTable {
     let dropped = Dropped::ALL.iter().filter(|reason| match reason {
         Dropped::Stopped => true,
         Dropped::EventsMax => reading.events,
-        _of_edges => false,
+        Dropped::ExchangeFull => reading.crosses_threads,
+        // Of transforms and outputs.
+        Dropped::SeriesMax
+        | Dropped::TimerValuesMax
+        | Dropped::QueueFull
+        | Dropped::TooOld
+        | Dropped::NoEndpoint
+        | Dropped::TooBig
+        | Dropped::NonFinitePoint
+        | Dropped::Damaged
+        | Dropped::DiskFailed
+        | Dropped::ByOperator
+        | Dropped::UnsafeName
+        | Dropped::Late
+        | Dropped::Early
+        | Dropped::NotANumber
+        | Dropped::AggregationRuleFull
+        | Dropped::AggregateFull
+        | Dropped::Deleted => false,
     });
     zero(&mut table, "dropped", dropped.map(|reason| reason.word()));
     zero(&mut table, "internal", std::iter::once(Internal::ReceiptDropped.word()));
@@ -355,8 +376,8 @@ mod tests {
             .map(|(family, word)| format!("{family}.{word}"))
             .filter(|word| !all.contains(word))
             .collect();
-        // `explain` says of both that they are always 0.
-        assert_eq!(missing, ["dropped.exchange_full", "internal.shard_gone"]);
+        // `explain` says that it is always 0.
+        assert_eq!(missing, ["internal.shard_gone"]);
     }
 
     #[test]
@@ -390,7 +411,7 @@ mod tests {
         }
         assert!(!words(&nodes.of_output("udp", &nothing)).contains("dropped.no_endpoint"));
         let copied = self::plan(
-            "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n[outputs.o]\ntype = \"udp\"\nfrom = \
+            "readers = 1\n[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n[outputs.o]\ntype = \"udp\"\nfrom = \
              [\"app\"]\nto = [\"udp://127.0.0.1:1\"]\n",
         );
         let copied = words(&Nodes::of(&copied).of_source("app", &nothing));

@@ -103,7 +103,6 @@ impl Drop for Place {
 /// Turns for reading, of the connections of one reader thread. They are all on that thread, and a read is never
 /// interrupted. While reads are short and the exchange has room, nobody waits. Otherwise new ones wait for a round of
 /// the runtime, or for room.
-/// together, and the exchange has room, nobody waits. Then those that come wait for a round of the runtime, or for room.
 #[derive(Debug)]
 pub struct Floor {
     state: Mutex<FloorState>,
