@@ -57,7 +57,7 @@ reasons! {
         TailLost "tail_lost" "The connection ended in the middle of a line.",
         EmptyLine "empty_line" "The line is empty and between two others; the dialect `perl` counts it as invalid.",
         NoValue "no_value" "A Graphite line has no value after its name.",
-        NoTimestamp "no_timestamp" "A Graphite line has no time, and `missing_timestamp` is not `now`.",
+        NoTimestamp "no_timestamp" "The line of a point has no time.",
         TooManyFields "too_many_fields" "A Graphite line has more than a name, a value and a time.",
         BadName "bad_name" "The name contains a control character, or a blank that would split it at the endpoint.",
         NameTooLong "name_too_long" "The name is longer than `max_name_bytes`.",

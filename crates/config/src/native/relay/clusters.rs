@@ -291,6 +291,15 @@ impl<'a> Members<'a> {
             let diagnostic = Diagnostic::error(Code::NoCluster, message).at(place);
             return diagnostic.label("a cluster has outputs and relays");
         }
+        if let Some((output, endpoint)) = name.split_once('/').filter(|(output, _)| names.contains(output)) {
+            let message = format!("{whose} names an endpoint that output `{output}` does not have");
+            let before = format!("{output}/");
+            let endpoints = self.plan.outputs.iter().filter_map(|output| output.name.strip_prefix(&before));
+            let endpoints: Vec<&str> = endpoints.collect();
+            let hint = did_you_mean(endpoint, endpoints.iter().copied());
+            let mistake = Diagnostic::error(Code::UnknownReference, message).at(place);
+            return Diagnostic { hint, ..mistake.label(listed("endpoints", &endpoints)) };
+        }
         let message = format!("{whose} names a node that does not exist");
         let mistake = Diagnostic::error(Code::UnknownReference, message).at(place);
         Diagnostic { hint, ..mistake.label(listed("nodes", &names)) }

@@ -213,7 +213,7 @@ fn all_errors_are_reported_at_their_places() {
             &["C031 \"a\" matches a name that it gives"],
         ),
         (cluster("type = \"forwar\"\nto = [\"a\"]"), &["C004 \"forwar\" must be one of"]),
-        (cluster("type = \"lb\"\nto = [\"d\", \"a/h1:9\"]"), &["C014 \"d\" nodes are: a, b, f", "C014 \"a/h1:9\" nodes are"]),
+        (cluster("type = \"lb\"\nto = [\"d\", \"a/h1:9\"]"), &["C014 \"d\" nodes are: a, b, f", "C014 \"a/h1:9\" endpoints are"]),
         (cluster("type = \"lb\"\nto = [\"a\", \"a/h1:1\"]"), &["C021 \"a/h1:1\" the second one"]),
         (cluster("type = \"carbon_ch\"\nto = [\"a=x\", \"b=\"]"), &["C026 \"a=x\" `a` has 2 endpoints", "C026 \"b=\" no instance after"]),
         (cluster("type = \"carbon_ch\"\nreplication = 3\nto = [\"a\"]"), &["C026 3 it has 2 members"]),

@@ -139,7 +139,9 @@ fn rejected(reason: Reject) -> &'static str {
         Reject::NoValue => {
             "Correct the sender: the format of a point is `name value time`, separated by blanks."
         }
-        Reject::NoTimestamp => "Correct the sender, or set `missing_timestamp = \"now\"` on the source.",
+        Reject::NoTimestamp => {
+            "Correct the sender. A source of type `graphite` can set `missing_timestamp = \"now\"` instead."
+        }
         Reject::TooManyFields => {
             "Correct the sender: a name must not contain blanks. `compatibility = \"c-relay\"` accepts such lines, but the \
              endpoint then has the same problem."
@@ -175,8 +177,9 @@ fn dropped(reason: Dropped) -> &'static str {
              the kernel's receive buffer. Let senders send smaller packets, or reduce the load of the shard."
         }
         Dropped::QueueFull => {
-            "The endpoint was down or slow for so long that the queue filled up. Repair the endpoint, or raise \
-             `queue.max_bytes` of the output: bytes per second times the longest outage to survive."
+            "The endpoint was down or slow for so long that the queue filled up, or the disk of the queue is full. Repair the \
+             endpoint, raise `queue.max_bytes` of the output (bytes per second times the longest outage to survive), or make \
+             room on the disk."
         }
         Dropped::TooOld => "Raise `queue.max_age` of the output, or repair the endpoint.",
         Dropped::NoEndpoint => {
@@ -303,7 +306,8 @@ pub(crate) const NO_LOSS: [(&str, &str); 9] = [
     ("in_flight", "The record is between a connection and the aggregation."),
     (
         "filtered",
-        "No route of the config accepts the record: an event without an `event_file` output, for example.",
+        "No route of the config accepts the record: an event without an `event_file` output, for example, or a point that no rule \
+         of a relay matches or that a rule sends to the `blackhole`.",
     ),
     ("duplicate", "Always 0 in this version. It completes the balance."),
     ("expired", "Always 0 in this version. It completes the balance."),
