@@ -164,7 +164,7 @@ pub const RELAYS_IN_A_ROW_MAX: usize = 16;
 /// A relay with its limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayTransform {
-    /// The statements. Outputs and relays in its clusters are those of the [`Plan`](super::Plan), and take from this
+    /// The statements. Outputs and relays in its clusters are those of the [`Plan`], and take from this
     /// relay.
     pub plan: RelayPlan,
     /// Most names in the route cache.
