@@ -25,7 +25,7 @@ pub enum BadName {
     /// Two dots in a row, or a dot at an end: the component between them would be a hidden file.
     EmptyComponent,
     /// A tag without `=`, an empty tag or value, a value that begins with `~`, or `;`, `!`, `^` or `=` where they may
-    /// not be.
+    /// not be; or a normal form that would be read as the other form.
     Tag,
 }
 
@@ -76,6 +76,17 @@ impl Tagged<'_> {
         }
     }
 
+    /// True when its normal form would be read as `metric{tag="value"}`, and so as another name.
+    fn reads_as_open_metrics(&self) -> bool {
+        let last = self.tags.last().map_or(self.metric, |(_, value)| &**value);
+        if !last.ends_with(b"\"}") {
+            return false;
+        }
+        let mut normal = Vec::with_capacity(self.len());
+        self.write(&mut normal);
+        is_open_metrics(&normal)
+    }
+
     fn len(&self) -> usize {
         self.metric.len() + self.tags.iter().map(|(tag, value)| tag.len() + value.len() + 2).sum::<usize>()
     }
@@ -106,7 +117,7 @@ pub(super) fn parse(name: &[u8]) -> Result<Name<'_>, BadName> {
     if name.len() > 2 * NAME_BYTES_MAX {
         return Err(BadName::TooLong);
     }
-    let tagged = if name.ends_with(b"\"}") && name.contains(&b'{') {
+    let tagged = if is_open_metrics(name) {
         open_metrics(name)?
     } else if name.contains(&b';') {
         carbon(name)?
@@ -119,7 +130,14 @@ pub(super) fn parse(name: &[u8]) -> Result<Name<'_>, BadName> {
     if tagged.name_value().is_empty() {
         return Err(BadName::Empty);
     }
-    Ok(Name::Tagged(tagged))
+    if tagged.reads_as_open_metrics() {
+        return Err(BadName::Tag);
+    }
+    if tagged.tags.is_empty() { path(tagged.metric) } else { Ok(Name::Tagged(tagged)) }
+}
+
+fn is_open_metrics(name: &[u8]) -> bool {
+    name.ends_with(b"\"}") && name.contains(&b'{')
 }
 
 fn path(name: &[u8]) -> Result<Name<'_>, BadName> {

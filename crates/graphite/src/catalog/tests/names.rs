@@ -83,6 +83,26 @@ fn memory_is_given_back_while_names_come_and_go() {
     catalog.check();
 }
 
+/// The normal form of a name has itself as its normal form, or the name is refused.
+#[test]
+fn names_whose_normal_form_would_be_another_name_are_refused() {
+    let table: [(&str, Result<&str, BadName>); 6] = [
+        ("a{;c=\"};b=1", Err(BadName::Tag)),
+        ("a{\"};name=x", Err(BadName::Tag)),
+        ("m{a=\"{\\\"}\"}", Err(BadName::Tag)),
+        ("a..b;name=x", Err(BadName::EmptyComponent)),
+        ("a.b;name=x", Ok("a.b")),
+        ("a{;c=\"};d=1", Ok("a{;c=\"};d=1")),
+    ];
+    for (name, want) in table {
+        let normal = normal_name(name.as_bytes());
+        assert_eq!(normal, want.map(|want| want.as_bytes().to_vec()), "{name}");
+        if let Ok(normal) = normal {
+            assert_eq!(normal_name(&normal).as_deref(), Ok(&*normal), "{name}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 100, ..ProptestConfig::default() })]
 
