@@ -242,6 +242,10 @@ impl FileTree for MemoryTree {
         locked(&self.state).calls.syncs += 1;
         Ok(())
     }
+
+    fn sync_all(&self) -> Result<(), DiskError> {
+        self.sync_folder("")
+    }
 }
 
 impl TreeFile for MemoryFile {

@@ -99,4 +99,8 @@ pub trait FileTree: fmt::Debug {
 
     /// Makes the names in a folder durable, and those of the folders above it.
     fn sync_folder(&self, folder: &str) -> Result<(), DiskError>;
+
+    /// Makes everything durable that was written through this tree so far: bytes, and names of files and folders. One call
+    /// for many files costs much less than a sync of each. After an error it is unknown what is durable.
+    fn sync_all(&self) -> Result<(), DiskError>;
 }

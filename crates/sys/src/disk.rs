@@ -194,7 +194,7 @@ fn is_empty(path: &Path) -> bool {
 
 /// Creates a directory and its parents, and syncs each name, so that synced files in it can be found after a power
 /// loss.
-fn create_durably(path: &Path) -> io::Result<()> {
+pub(crate) fn create_durably(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         Ok(()) => sync_parent(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

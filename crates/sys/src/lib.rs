@@ -33,6 +33,7 @@ pub mod service;
 mod socket;
 #[cfg(unix)]
 mod time;
+pub mod tree;
 mod unix_socket;
 mod wait;
 

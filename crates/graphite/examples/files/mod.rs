@@ -103,6 +103,11 @@ impl FileTree for Files {
     fn sync_folder(&self, folder: &str) -> Result<(), DiskError> {
         File::open(self.path(folder)).and_then(|folder| folder.sync_all()).map_err(failed)
     }
+
+    /// Only the root: examples do not survive a power loss.
+    fn sync_all(&self) -> Result<(), DiskError> {
+        self.sync_folder("")
+    }
 }
 
 impl TreeFile for RealFile {
