@@ -1,5 +1,6 @@
 //! Bytes to records and back, one module per protocol: pure, no I/O, no clock.
 
+pub mod carbonlink;
 pub mod compression;
 #[cfg(any(test, feature = "reference"))]
 pub mod cost;

@@ -13,7 +13,7 @@
 
 mod machine;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod value;
 
 pub use machine::PickleReader;
