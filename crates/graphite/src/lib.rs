@@ -4,5 +4,8 @@
 pub mod catalog;
 #[cfg(any(test, feature = "memory_tree"))]
 pub mod memory_tree;
+mod python_regex;
 pub mod query;
 pub mod whisper;
+
+pub use python_regex::RegexFault;

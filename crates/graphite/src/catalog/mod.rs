@@ -24,6 +24,6 @@ pub use search::{
     completer_query,
 };
 pub use tags::{
-    BadExpression, Completion, Counted, EXPRESSION_BYTES_MAX, EXPRESSIONS_MAX, Expression, Expressions,
-    Filter, TagList, TagSearch,
+    ALL_COMPILED_BYTES_MAX, BadExpression, Completion, Counted, EXPRESSION_BYTES_MAX, EXPRESSIONS_MAX,
+    Expression, Expressions, Filter, TagList, TagSearch,
 };

@@ -1,18 +1,23 @@
-//! Regular expressions in Python's dialect, as far as it is regular: matched in linear time by `regex`.
+//! Python's `re.search` and `re.sub` over names.
 //!
-//! Look-around and references to groups inside an expression are refused. Replacements have `\1`, `\g<1>` and
-//! `\g<name>`.
+//! Expressions are those of `python_regex`. Replacements have `\1`, `\g<1>`, `\g<name>` and octal escapes such as `\07`.
 
-use regex::{Captures, Regex, RegexBuilder};
+use regex_automata::meta::Regex;
+use regex_automata::util::captures::Captures;
+use regex_automata::{Input, MatchKind, PatternID};
 
 use super::budget::NAME_BYTES_MAX;
 use super::error::{Code, QueryError};
+use crate::python_regex::{Names, Options, compile};
 
 /// Longest accepted expression or replacement in bytes.
 pub const PATTERN_BYTES_MAX: usize = 4 << 10;
 
 /// Most memory of a compiled expression.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
+
+/// Most characters of an expression that a message shows.
+const SHOWN_CHARS_MAX: usize = 100;
 
 /// A compiled expression.
 #[derive(Debug)]
@@ -38,16 +43,16 @@ impl Pattern {
     /// # Errors
     /// When it is no expression, not regular, or too large.
     pub(crate) fn new(text: &str) -> Result<Pattern, QueryError> {
-        if text.len() > PATTERN_BYTES_MAX {
-            return refuse(format!("a regular expression has at most {PATTERN_BYTES_MAX} bytes"));
-        }
-        let translated = translate(text)?;
-        let mut builder = RegexBuilder::new(&translated);
-        builder.size_limit(COMPILED_BYTES_MAX).dfa_size_limit(COMPILED_BYTES_MAX).nest_limit(50);
-        builder.build().map(Pattern).or_else(|cause| {
-            let cause = cause.to_string();
-            let reason = cause.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            refuse(format!("`{text}` is not a regular expression: {reason}"))
+        let options = Options {
+            names: Names::Text,
+            match_kind: MatchKind::LeftmostFirst,
+            pattern_bytes_max: PATTERN_BYTES_MAX,
+            compiled_bytes_max: COMPILED_BYTES_MAX,
+            cache_bytes_max: COMPILED_BYTES_MAX,
+        };
+        compile(&[text], options).map(Pattern).or_else(|error| {
+            let shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+            refuse(format!("`{shown}` is not accepted as a regular expression: {}", error.fault))
         })
     }
 
@@ -63,23 +68,24 @@ impl Pattern {
         let mut out = String::with_capacity(name.len());
         let (mut copied, mut at) = (0, 0);
         let mut last_empty = None;
+        let mut groups = self.0.create_captures();
         while at <= name.len() {
-            let Some(groups) = self.0.captures_at(name, at) else { break };
-            let Some(whole) = groups.get(0) else { break };
-            if whole.is_empty() && last_empty == Some(whole.start()) {
+            self.0.search_captures(&Input::new(name).span(at..name.len()), &mut groups);
+            let Some(whole) = groups.get_group(0) else { break };
+            if whole.is_empty() && last_empty == Some(whole.start) {
                 let Some(c) = name[at..].chars().next() else { break };
                 at += c.len_utf8();
                 continue;
             }
-            out.push_str(&name[copied..whole.start()]);
-            replacement.expand(&groups, &mut out);
+            out.push_str(&name[copied..whole.start]);
+            replacement.expand(name, &groups, &mut out);
             if out.len() > NAME_BYTES_MAX {
                 return Err(QueryError::new(
                     Code::Limit,
                     format!("names have at most {NAME_BYTES_MAX} bytes"),
                 ));
             }
-            (copied, at) = (whole.end(), whole.end());
+            (copied, at) = (whole.end, whole.end);
             last_empty = whole.is_empty().then_some(at);
         }
         out.push_str(&name[copied..]);
@@ -103,6 +109,11 @@ impl Pattern {
             let Some(next) = rest.chars().next() else {
                 return refuse(format!("`{text}` ends in a backslash"));
             };
+            if let Some((c, len)) = octal(rest)? {
+                plain.push(c);
+                rest = &rest[len..];
+                continue;
+            }
             if let Some((group, len)) = self.group(rest)? {
                 pieces.push(Piece::Text(std::mem::take(&mut plain)));
                 pieces.push(Piece::Group(group));
@@ -110,8 +121,12 @@ impl Pattern {
                 continue;
             }
             match next {
-                'n' => plain.push('\n'),
+                'a' => plain.push('\u{7}'),
+                'b' => plain.push('\u{8}'),
                 't' => plain.push('\t'),
+                'n' => plain.push('\n'),
+                'v' => plain.push('\u{b}'),
+                'f' => plain.push('\u{c}'),
                 'r' => plain.push('\r'),
                 '\\' => plain.push('\\'),
                 c if c.is_ascii_alphanumeric() => {
@@ -132,14 +147,14 @@ impl Pattern {
         let (name, len) = if let Some(inner) = rest.strip_prefix("g<") {
             let Some(end) = inner.find('>') else { return refuse("`\\g<` is not closed".to_owned()) };
             (&inner[..end], end + 3)
-        } else if digits > 0 && !rest.starts_with('0') {
+        } else if digits > 0 {
             (&rest[..digits], digits)
         } else {
             return Ok(None);
         };
         let number = match name.parse::<usize>() {
             Ok(number) => Some(number).filter(|number| *number < self.0.captures_len()),
-            Err(_) => self.0.capture_names().position(|own| own == Some(name)),
+            Err(_) => self.0.group_info().pattern_names(PatternID::ZERO).position(|own| own == Some(name)),
         };
         match number {
             Some(number) => Ok(Some((number, len))),
@@ -148,116 +163,29 @@ impl Pattern {
     }
 }
 
+/// The character of an octal escape after its backslash, and the length: up to two digits after a 0, or three digits.
+fn octal(rest: &str) -> Result<Option<(char, usize)>, QueryError> {
+    let len = rest.bytes().take(3).take_while(|byte| matches!(byte, b'0'..=b'7')).count();
+    if len < 3 && !rest.starts_with('0') {
+        return Ok(None);
+    }
+    match u8::from_str_radix(&rest[..len], 8) {
+        Ok(byte) => Ok(Some((char::from(byte), len))),
+        Err(_) => refuse(format!("the octal escape `\\{}` is above `\\377`", &rest[..len])),
+    }
+}
+
 impl Replacement {
-    fn expand(&self, groups: &Captures<'_>, out: &mut String) {
+    fn expand(&self, name: &str, groups: &Captures, out: &mut String) {
         for piece in &self.0 {
             match piece {
                 Piece::Text(text) => out.push_str(text),
-                Piece::Group(number) => out.push_str(groups.get(*number).map_or("", |group| group.as_str())),
+                Piece::Group(number) => {
+                    out.push_str(groups.get_group(*number).map_or("", |group| &name[group.range()]));
+                }
             }
         }
     }
-}
-
-/// Python's syntax in that of `regex`.
-fn translate(text: &str) -> Result<String, QueryError> {
-    let mut out = String::with_capacity(text.len() + 8);
-    let mut at = 0;
-    while let Some(c) = text[at..].chars().next() {
-        let rest = &text[at..];
-        at += c.len_utf8();
-        match c {
-            '\\' => at += escape(&rest[1..], &mut out)?,
-            '[' => at += class(&rest[1..], &mut out)?,
-            '{' => at += braces(&rest[1..], &mut out),
-            '(' if ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|start| rest.starts_with(start)) => {
-                return refuse(format!("`{text}` looks ahead or behind, which is not supported"));
-            }
-            '(' if rest.starts_with("(?P=") => {
-                return refuse(format!("`{text}` refers to one of its groups, which is not supported"));
-            }
-            '(' if rest.starts_with("(?#") => {
-                let Some(end) = rest.find(')') else {
-                    return refuse(format!("`{text}` has an open comment"));
-                };
-                at += end;
-            }
-            c => out.push(c),
-        }
-    }
-    Ok(out)
-}
-
-/// What follows a backslash; the result is its length.
-fn escape(rest: &str, out: &mut String) -> Result<usize, QueryError> {
-    let Some(c) = rest.chars().next() else {
-        return refuse("a regular expression ends in a backslash".to_owned());
-    };
-    match c {
-        'Z' => out.push_str("\\z"),
-        '1'..='9' => return refuse("a reference to a group is not supported in an expression".to_owned()),
-        '0' => out.push_str("\\x00"),
-        'z' | 'p' | 'P' | 'G' | 'K' | 'U' => {
-            return refuse(format!("unknown escape `\\{c}` in an expression"));
-        }
-        '<' | '>' => out.push(c),
-        c if c.is_ascii() => out.extend(['\\', c]),
-        c => out.push(c),
-    }
-    Ok(c.len_utf8())
-}
-
-/// A set of characters after its `[`: in Python `[`, `&&`, `--` and `~~` mean themselves.
-fn class(rest: &str, out: &mut String) -> Result<usize, QueryError> {
-    out.push('[');
-    let mut at = 0;
-    if rest.starts_with('^') {
-        out.push('^');
-        at += 1;
-    }
-    let first = at;
-    while let Some(c) = rest[at..].chars().next() {
-        if c == ']' && at > first {
-            out.push(']');
-            return Ok(at + 1);
-        }
-        at += member(&rest[at..], c, out)?;
-        let range = rest[at..].strip_prefix('-').and_then(|end| end.chars().next());
-        if let Some(end) = range.filter(|end| *end != ']') {
-            out.push('-');
-            at += 1;
-            at += member(&rest[at..], end, out)?;
-        }
-    }
-    refuse("a `[` of a regular expression is not closed".to_owned())
-}
-
-/// One member of a set, or one end of a range; the result is its length.
-fn member(rest: &str, c: char, out: &mut String) -> Result<usize, QueryError> {
-    match c {
-        '\\' => return escape(&rest[1..], out).map(|len| len + 1),
-        '[' | ']' | '&' | '~' | '-' | '^' => out.extend(['\\', c]),
-        c => out.push(c),
-    }
-    Ok(c.len_utf8())
-}
-
-/// A repetition after its `{`, or a brace that means itself.
-fn braces(rest: &str, out: &mut String) -> usize {
-    let inner = rest.split('}').next().filter(|inner| inner.len() < rest.len()).unwrap_or_default();
-    let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-    match inner.split_once(',') {
-        Some((least, most)) if is_number(least) && is_number(most) && inner.len() > 1 => {
-            let least = if least.is_empty() { "0" } else { least };
-            out.push_str(&format!("{{{least},{most}}}"));
-        }
-        None if !inner.is_empty() && is_number(inner) => out.push_str(&format!("{{{inner}}}")),
-        _ => {
-            out.push_str("\\{");
-            return 0;
-        }
-    }
-    inner.len() + 1
 }
 
 #[cfg(test)]
@@ -286,6 +214,11 @@ mod tests {
             (r"\<a\>", r"\.", "<a>", r"\."),
             ("(a)|b", r"<\1>", "ab", "<a><>"),
             ("a(?#note)b", "x", "ab", "x"),
+            (r"a\07", "x", "a\u{7}", "x"),
+            (r"[\b]", "x", "\u{8}", "x"),
+            ("(a)", r"\07\0\101\012", "a", "\u{7}\0A\n"),
+            ("a", r"\a\b\v\f", "a", "\u{7}\u{8}\u{b}\u{c}"),
+            ("", "-", "éü", "-é-ü-"),
         ];
         for (pattern, replacement, name, want) in table {
             assert_eq!(sub(pattern, replacement, name).as_deref(), Ok(want), "{pattern} {replacement}");
@@ -293,12 +226,12 @@ mod tests {
     }
 
     #[test]
-    fn expressions_that_are_not_regular_are_refused() {
-        for pattern in ["(?=a)", "(?<!a)b", r"(a)\1", "(?P<n>a)(?P=n)", "(", "[a", "*", "\\", r"\w{900}{900}"]
-        {
-            assert!(Pattern::new(pattern).is_err(), "{pattern}");
+    fn unsupported_and_wrong_expressions_are_refused() {
+        for pattern in ["(?=a)", "a++", "(", r"(?:\w{900}){900}"] {
+            let message = Pattern::new(pattern).expect_err(pattern).message;
+            assert!(message.starts_with(&format!("`{pattern}` is not accepted")), "{message}");
         }
-        for replacement in [r"\2", r"\g<x>", r"\g<1", r"\q", "\\"] {
+        for replacement in [r"\2", r"\12", r"\400", r"\g<x>", r"\g<1", r"\q", "\\"] {
             assert!(sub("(a)", replacement, "a").is_err(), "{replacement}");
         }
     }

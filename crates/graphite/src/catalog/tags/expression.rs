@@ -5,16 +5,19 @@
 
 use std::fmt;
 
-use regex_automata::meta::{Config, Regex};
-use regex_automata::util::syntax;
-use regex_automata::{Anchored, Input};
+use regex_automata::meta::Regex;
+use regex_automata::{Anchored, Input, MatchKind};
+
+use crate::python_regex::{Names, Options, RegexFault, compile};
 
 /// Longest expression in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 16 * 1024;
 /// Most expressions of one query.
 pub const EXPRESSIONS_MAX: usize = 64;
-/// Memory of a compiled regular expression: its states.
-const COMPILED_BYTES_MAX: usize = 256 * 1024;
+/// Most memory of a compiled regular expression.
+const COMPILED_BYTES_MAX: usize = 1 << 20;
+/// Most memory of all compiled regular expressions of a query.
+pub const ALL_COMPILED_BYTES_MAX: usize = 8 << 20;
 /// Memory of the states that a search makes on the way.
 const CACHE_BYTES_MAX: usize = 256 * 1024;
 
@@ -28,7 +31,9 @@ pub enum BadExpression {
     /// More than [`EXPRESSIONS_MAX`].
     TooMany,
     /// A regular expression that cannot be compiled, with the reason.
-    Regex(String, String),
+    Regex(String, RegexFault),
+    /// The regular expressions need more than [`ALL_COMPILED_BYTES_MAX`] together.
+    AllTooLarge,
     /// Every expression accepts series without its tag.
     AllAcceptEmpty,
     /// No expression at all.
@@ -42,6 +47,10 @@ impl fmt::Display for BadExpression {
             BadExpression::TooLong => write!(to, "Invalid tagspec: longer than {EXPRESSION_BYTES_MAX} bytes"),
             BadExpression::TooMany => write!(to, "More than {EXPRESSIONS_MAX} tag expressions"),
             BadExpression::Regex(text, why) => write!(to, "Invalid tagspec {text}: {why}"),
+            BadExpression::AllTooLarge => {
+                let max = ALL_COMPILED_BYTES_MAX >> 20;
+                write!(to, "The regular expressions need more than {max} MiB once they are compiled")
+            }
             BadExpression::AllAcceptEmpty => {
                 to.write_str("At least one tagspec must not match the empty string")
             }
@@ -67,22 +76,16 @@ impl Filter {
     /// # Errors
     /// [`BadExpression::Regex`] when it is invalid or too large.
     pub fn new(text: &str) -> Result<Filter, BadExpression> {
-        if text.len() > EXPRESSION_BYTES_MAX {
-            return Err(BadExpression::TooLong);
-        }
-        let build = |unicode| {
-            let config = Config::new()
-                .utf8_empty(false)
-                .nfa_size_limit(Some(COMPILED_BYTES_MAX))
-                .onepass_size_limit(Some(COMPILED_BYTES_MAX))
-                .hybrid_cache_capacity(CACHE_BYTES_MAX);
-            let syntax = syntax::Config::new().unicode(unicode).utf8(false).nest_limit(100);
-            Regex::builder().configure(config).syntax(syntax).build(text).map_err(Box::new)
+        let options = Options {
+            names: Names::UncheckedText,
+            match_kind: MatchKind::LeftmostFirst,
+            pattern_bytes_max: EXPRESSION_BYTES_MAX,
+            compiled_bytes_max: COMPILED_BYTES_MAX,
+            cache_bytes_max: CACHE_BYTES_MAX,
         };
-        // Classes such as `\d` have no Unicode tables here: those expressions see ASCII.
-        let regex = build(true).or_else(|_| build(false)).map_err(|error| {
-            let why = error.syntax_error().map_or_else(|| error.to_string(), |error| error.to_string());
-            BadExpression::Regex(text.to_owned(), why)
+        let regex = compile(&[text], options).map_err(|error| match error.fault {
+            RegexFault::TooLong(_) => BadExpression::TooLong,
+            fault => BadExpression::Regex(text.to_owned(), fault),
         })?;
         let anchored = if text.starts_with('^') { Anchored::No } else { Anchored::Yes };
         let weight = 1 + text.len() as u64 / 16 + regex.memory_usage() as u64 / 16_384;
@@ -92,6 +95,10 @@ impl Filter {
     /// True when it matches at the start of the text.
     pub fn matches(&self, text: &[u8]) -> bool {
         self.regex.is_match(Input::new(text).anchored(self.anchored))
+    }
+
+    fn memory(&self) -> usize {
+        self.regex.memory_usage()
     }
 
     /// Steps that a match costs.
@@ -170,6 +177,14 @@ impl Expression {
         }
     }
 
+    /// Bytes of its compiled regular expression.
+    fn memory(&self) -> usize {
+        match &self.operator {
+            Operator::Equal | Operator::NotEqual => 0,
+            Operator::Match(filter) | Operator::NotMatch(filter) => filter.memory(),
+        }
+    }
+
     /// Steps that [`Expression::accepts`] costs.
     pub(super) fn cost(&self, value: &[u8]) -> u64 {
         match &self.operator {
@@ -195,6 +210,7 @@ impl Expressions {
                 return Err(BadExpression::TooMany);
             }
             all.push(Expression::parse(text)?);
+            limit_memory(&all)?;
         }
         Expressions::new(all)
     }
@@ -202,8 +218,9 @@ impl Expressions {
     /// The same of expressions that are parsed.
     ///
     /// # Errors
-    /// [`BadExpression`]: there are none or too many, or all accept the empty value.
+    /// [`BadExpression`]: there are none or too many, they are too large, or all accept the empty value.
     pub fn new(all: Vec<Expression>) -> Result<Expressions, BadExpression> {
+        limit_memory(&all)?;
         if all.is_empty() {
             Err(BadExpression::None)
         } else if all.len() > EXPRESSIONS_MAX {
@@ -223,6 +240,12 @@ impl Expressions {
     pub(super) fn as_slice(&self) -> &[Expression] {
         &self.0
     }
+}
+
+/// The memory of all compiled expressions is limited, because each may need [`COMPILED_BYTES_MAX`].
+fn limit_memory(all: &[Expression]) -> Result<(), BadExpression> {
+    let memory: usize = all.iter().map(Expression::memory).sum();
+    if memory > ALL_COMPILED_BYTES_MAX { Err(BadExpression::AllTooLarge) } else { Ok(()) }
 }
 
 #[test]
@@ -247,6 +270,9 @@ fn expressions_accept_values_as_their_operators_say() {
         ("a=~B", "B", "b"),
         ("a=b=c", "b=c", "b"),
         ("a=~(?i)B", "b B", "c"),
+        (r"a=~\w{10}$", "ééééééüüüü", "é"),
+        (r"a=~\07$", "\u{7}", "7"),
+        ("a=~[a[]+$", "a[", "b"),
     ];
     for (text, good, bad) in table {
         let expression = Expression::parse(text.as_bytes()).expect(text);
@@ -267,7 +293,7 @@ fn invalid_expressions_have_graphite_webs_messages() {
         let error = Expression::parse(text.as_bytes()).expect_err(text);
         assert_eq!(error.to_string(), format!("Invalid tagspec {text}"));
     }
-    for text in ["a=~(", "a=~[b", "a=~(?P<n>b)(?P=n)", r"a=~(b)\1", "a=~(((a{100}){100}){100})"] {
+    for text in ["a=~(", "a=~[b", "a=~(?P<n>b)(?P=n)", r"a=~(b)\1", "a=~a++", "a=~(((a{100}){100}){100})"] {
         assert!(matches!(Expression::parse(text.as_bytes()), Err(BadExpression::Regex(..))), "{text}");
     }
     let long = |len: usize| Expression::parse(format!("a={}", "b".repeat(len - 2)).as_bytes());
@@ -280,5 +306,15 @@ fn invalid_expressions_have_graphite_webs_messages() {
     assert_eq!(
         (parse(&["a=b"; EXPRESSIONS_MAX]), parse(&["a=b"; EXPRESSIONS_MAX + 1])),
         (None, Some(BadExpression::TooMany))
+    );
+    // Each is within its limit.
+    let large = r"a=~\w{12}";
+    let memory = Expression::parse(large.as_bytes()).expect("within the limit").memory();
+    let many = |count: usize| Expressions::parse(vec![large.as_bytes(); count]).err();
+    assert_eq!(many(ALL_COMPILED_BYTES_MAX / memory), None, "{memory} bytes each");
+    assert_eq!(
+        many(ALL_COMPILED_BYTES_MAX / memory + 1),
+        Some(BadExpression::AllTooLarge),
+        "{memory} bytes each"
     );
 }

@@ -4,6 +4,9 @@ mod expression;
 mod list;
 mod series;
 
-pub use expression::{BadExpression, EXPRESSION_BYTES_MAX, EXPRESSIONS_MAX, Expression, Expressions, Filter};
+pub use expression::{
+    ALL_COMPILED_BYTES_MAX, BadExpression, EXPRESSION_BYTES_MAX, EXPRESSIONS_MAX, Expression, Expressions,
+    Filter,
+};
 pub use list::{Counted, TagList};
 pub use series::{Completion, TagSearch};

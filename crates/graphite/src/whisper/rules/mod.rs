@@ -4,7 +4,6 @@
 //! Not here: the files (`import`). Rules apply when a file is created; existing files keep what they have.
 
 mod pattern;
-mod python;
 #[cfg(test)]
 mod tests;
 

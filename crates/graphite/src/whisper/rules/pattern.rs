@@ -5,11 +5,10 @@
 
 use std::fmt;
 
-use regex_automata::meta::{BuildError, Builder, Config, Regex};
-use regex_automata::util::syntax;
+use regex_automata::meta::Regex;
 use regex_automata::{Input, MatchKind, PatternSet};
 
-use super::python;
+use crate::python_regex::{Names, Options, RegexFault, compile};
 
 /// Most patterns of one file.
 pub const PATTERNS_MAX: usize = 1024;
@@ -37,55 +36,15 @@ pub struct PatternError {
 pub enum PatternFault {
     /// More than [`PATTERNS_MAX`] patterns.
     TooMany,
-    /// It is longer than [`PATTERN_BYTES_MAX`].
-    TooLong,
-    /// The compiled patterns need more than [`COMPILED_BYTES_MAX`].
-    TooLarge,
-    /// It needs backtracking: a reference to a group, a look-around, a condition or a possessive repetition.
-    NeedsBacktracking {
-        /// Its place in bytes.
-        at: usize,
-    },
-    /// Python does not know this escape.
-    UnknownEscape {
-        /// Its place in bytes.
-        at: usize,
-    },
-    /// A class in brackets has a character that is not ASCII.
-    NotAsciiClass {
-        /// Its place in bytes.
-        at: usize,
-    },
-    /// The syntax is wrong.
-    Syntax {
-        /// The message of the library that reads it.
-        message: String,
-    },
+    /// One of them is not accepted, or they are too large together.
+    Regex(RegexFault),
 }
 
 impl fmt::Display for PatternFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PatternFault::TooMany => write!(f, "there are more than {PATTERNS_MAX} patterns"),
-            PatternFault::TooLong => write!(f, "the pattern is longer than {PATTERN_BYTES_MAX} bytes"),
-            PatternFault::TooLarge => {
-                write!(
-                    f,
-                    "the patterns need more than {} MiB once they are compiled",
-                    COMPILED_BYTES_MAX >> 20
-                )
-            }
-            PatternFault::NeedsBacktracking { at } => {
-                write!(
-                    f,
-                    "the pattern needs backtracking (at byte {at}), which could take minutes for one name"
-                )
-            }
-            PatternFault::UnknownEscape { at } => write!(f, "unknown escape at byte {at}"),
-            PatternFault::NotAsciiClass { at } => {
-                write!(f, "a class in brackets has a character that is not ASCII (at byte {at})")
-            }
-            PatternFault::Syntax { message } => f.write_str(message),
+            PatternFault::Regex(fault) => fault.fmt(f),
         }
     }
 }
@@ -119,22 +78,22 @@ impl Patterns {
             if index == PATTERNS_MAX {
                 return Err(PatternError { pattern: None, fault: PatternFault::TooMany });
             }
-            if pattern.len() > PATTERN_BYTES_MAX {
-                return Err(PatternError { pattern: Some(index), fault: PatternFault::TooLong });
-            }
-            let text = python::translated(pattern);
-            texts.push(text.map_err(|fault| PatternError { pattern: Some(index), fault })?);
+            texts.push(pattern);
         }
         if texts.is_empty() {
             return Ok(Patterns { regex: None, count: 0 });
         }
-        let config = Config::new()
-            .match_kind(MatchKind::All)
-            .utf8_empty(false)
-            .nfa_size_limit(Some(COMPILED_BYTES_MAX))
-            .hybrid_cache_capacity(REMEMBERED_BYTES_MAX);
-        let syntax = syntax::Config::new().unicode(false).utf8(false);
-        let regex = Builder::new().configure(config).syntax(syntax).build_many(&texts).map_err(refused)?;
+        let options = Options {
+            names: Names::Bytes,
+            match_kind: MatchKind::All,
+            pattern_bytes_max: PATTERN_BYTES_MAX,
+            compiled_bytes_max: COMPILED_BYTES_MAX,
+            cache_bytes_max: REMEMBERED_BYTES_MAX,
+        };
+        let regex = compile(&texts, options).map_err(|error| PatternError {
+            pattern: error.pattern,
+            fault: PatternFault::Regex(error.fault),
+        })?;
         Ok(Patterns { regex: Some(regex), count: texts.len() })
     }
 
@@ -144,19 +103,4 @@ impl Patterns {
         self.regex.as_ref()?.which_overlapping_matches(&Input::new(name), &mut found);
         found.iter().next().map(|pattern| pattern.as_usize())
     }
-}
-
-fn refused(error: BuildError) -> PatternError {
-    let fault = match (error.syntax_error(), error.size_limit()) {
-        (Some(syntax), _) => PatternFault::Syntax { message: short(&syntax.to_string()) },
-        (None, Some(_)) => PatternFault::TooLarge,
-        (None, None) => PatternFault::Syntax { message: error.to_string() },
-    };
-    PatternError { pattern: error.pattern().map(|pattern| pattern.as_usize()), fault }
-}
-
-/// The last line of a message that shows the pattern with a mark below it.
-fn short(message: &str) -> String {
-    let last = message.lines().last().unwrap_or(message);
-    last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
