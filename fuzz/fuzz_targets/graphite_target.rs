@@ -15,7 +15,7 @@ impl Fetch for Small {
         let one = |ask: &Ask, name: &str, step: i64| {
             let start = ask.range.from - ask.range.from.rem_euclid(step);
             let values = vec![1.0, f64::NAN, 3.5, -2.0, 0.0];
-            Fetched { name: format!("{}.{name}", ask.path), start, end: start + 5 * step, step, values }
+            Fetched { name: format!("{}.{name}", ask.selector), start, end: start + 5 * step, step, values }
         };
         Ok(asks.iter().map(|ask| vec![one(ask, "a", 60), one(ask, "b", 90)]).collect())
     }

@@ -7,7 +7,7 @@
 use std::io::{self, BufRead, Write};
 
 use graphite::query::{
-    Ask, Compat, Fetch, FetchError, Fetched, Limits, Range, Request, Room, Series, TimeZone, render,
+    Ask, Compat, Fetch, FetchError, Fetched, Limits, Range, Request, Room, Selector, Series, TimeZone, render,
 };
 use serde_json::{Value, json};
 
@@ -42,10 +42,8 @@ fn cut(one: &Fetched, range: Range) -> Fetched {
     Fetched { name: one.name.clone(), start, end, step: one.step, values: (0..count).map(value).collect() }
 }
 
-fn matches(path: &str, name: &str) -> bool {
-    if path.starts_with("seriesByTag(") {
-        return name.contains(';');
-    }
+fn matches(selector: &Selector, name: &str) -> bool {
+    let Selector::Glob(path) = selector else { return name.contains(';') };
     let (globs, nodes): (Vec<&str>, Vec<&str>) = (path.split('.').collect(), name.split('.').collect());
     globs.len() == nodes.len() && globs.iter().zip(nodes).all(|(glob, node)| *glob == "*" || *glob == node)
 }
@@ -53,7 +51,7 @@ fn matches(path: &str, name: &str) -> bool {
 impl Fetch for Job {
     fn fetch(&mut self, asks: &[Ask], _: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
         let found = |ask: &Ask| {
-            let matching = self.series.iter().filter(|one| matches(&ask.path, &one.name));
+            let matching = self.series.iter().filter(|one| matches(&ask.selector, &one.name));
             matching.map(|one| cut(one, ask.range)).collect()
         };
         Ok(asks.iter().map(found).collect())

@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 use super::budget::Budget;
 use super::call::{Args, Call, Engine, Range, Request, State, Value};
 use super::error::{Code, QueryError};
-use super::fetch::{Ask, Fetch, FetchError};
+use super::fetch::{Ask, Fetch, FetchError, Selector};
 use super::functions::combine::aggregate_series;
 use super::looks::{Looks, ranges};
 use super::series::aggregate::Aggregation;
@@ -81,11 +81,18 @@ fn of_fetch(cause: FetchError) -> QueryError {
     QueryError::new(if cause.is_limit { Code::Limit } else { Code::Fetch }, cause.message)
 }
 
-/// The text by which the store finds series, if the expression is a path.
-fn path_of(expr: &Expr) -> Option<&str> {
+/// The series that an expression wants from the store, and its text.
+fn selected(expr: &Expr) -> Option<(Selector, &str)> {
     match &expr.kind {
-        ExprKind::Path(path) => Some(path),
-        ExprKind::Call(call) => call.raw.as_deref(),
+        ExprKind::Path(path) => Some((Selector::Glob(path.clone()), path)),
+        ExprKind::Call(call) => {
+            let args = call.args.iter().chain(call.named.iter().map(|named| &named.value));
+            let texts = args.filter_map(|arg| match &arg.kind {
+                ExprKind::Literal(literal) => Some(table::literal(literal).text()),
+                ExprKind::Path(_) | ExprKind::Call(_) | ExprKind::Template(_) => None,
+            });
+            call.raw.as_deref().map(|raw| (Selector::Tags(texts.collect()), raw))
+        }
         ExprKind::Literal(_) | ExprKind::Template(_) => None,
     }
 }
@@ -110,12 +117,12 @@ impl Evaluation<'_> {
     /// Collects the paths and ranges of an expression.
     fn plan(&mut self, expr: &Expr, range: Range, asks: &mut Vec<Ask>) -> Result<(), QueryError> {
         self.budget.charge_steps(1)?;
-        if let Some(path) = path_of(expr) {
+        if let Some((selector, _)) = selected(expr) {
             if asks.len() == ASKS_MAX {
                 let message = format!("this request fetches more than {ASKS_MAX} paths and ranges");
                 return Err(QueryError::new(Code::Limit, message).at(expr.at));
             }
-            asks.push(Ask { path: path.to_owned(), range });
+            asks.push(Ask { selector, range });
             return Ok(());
         }
         let ExprKind::Call(call) = &expr.kind else { return Ok(()) };
@@ -151,6 +158,10 @@ impl Evaluation<'_> {
             return Ok(());
         }
         let answers = self.fetch.fetch(&missing, self.budget.room()).map_err(of_fetch)?;
+        if answers.len() != missing.len() {
+            let message = format!("the store has {} answers to {} requests", answers.len(), missing.len());
+            return Err(QueryError::new(Code::Fetch, message));
+        }
         for (ask, mut series) in missing.into_iter().zip(answers) {
             self.budget.charge_series(series.len())?;
             self.budget.charge_points(series.iter().map(|one| one.values.len()).sum())?;
@@ -165,8 +176,8 @@ impl Evaluation<'_> {
     }
 
     /// The series of a path; the last use takes them, others copy.
-    fn path(&mut self, path: &str, range: Range) -> Result<Vec<Series>, QueryError> {
-        let ask = Ask { path: path.to_owned(), range };
+    fn path(&mut self, selector: Selector, path: &str, range: Range) -> Result<Vec<Series>, QueryError> {
+        let ask = Ask { selector, range };
         if !self.fetched.contains_key(&ask) {
             self.fetch_all(vec![ask.clone()])?;
         }
@@ -195,8 +206,11 @@ impl Evaluation<'_> {
     }
 
     fn value(&mut self, expr: &Expr, range: Range) -> Result<Value, QueryError> {
-        if let Some(path) = path_of(expr) {
-            return self.path(path, range).map(Value::Series).map_err(|mistake| mistake.at(expr.at));
+        if let Some((selector, path)) = selected(expr) {
+            return self
+                .path(selector, path, range)
+                .map(Value::Series)
+                .map_err(|mistake| mistake.at(expr.at));
         }
         match &expr.kind {
             ExprKind::Literal(value) => Ok(table::literal(value)),

@@ -6,11 +6,29 @@ use super::budget::Room;
 use super::call::Range;
 use super::series::Fetched;
 
-/// One path for one time range.
+/// Which series a part of a target wants.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Selector {
+    /// Those whose names match a path with globs.
+    Glob(String),
+    /// Those whose tags match all of these expressions, such as `host=~web.*`: the arguments of `seriesByTag`.
+    Tags(Vec<String>),
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Selector::Glob(path) => f.write_str(path),
+            Selector::Tags(expressions) => write!(f, "seriesByTag('{}')", expressions.join("', '")),
+        }
+    }
+}
+
+/// Some series for one time range.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ask {
-    /// A path with globs, or `seriesByTag(…)` as written.
-    pub path: String,
+    /// Which series.
+    pub selector: Selector,
     /// The time range.
     pub range: Range,
 }
@@ -34,8 +52,9 @@ impl std::error::Error for FetchError {}
 
 /// A store of series, and of events.
 pub trait Fetch {
-    /// The series of each path, sorted by name, one for each name. All paths of a request come in one call, except those
-    /// that depend on data. A path that matches nothing has no series. The answer has as many lists as `asks`.
+    /// The series of each of `asks`, sorted by name, one for each name. All that a request wants comes in one call, except
+    /// what depends on data. A selector that matches nothing has no series. The answer has as many lists as `asks`:
+    /// another number is an error.
     ///
     /// # Errors
     /// When there is more than `room` for, or when the store cannot answer.

@@ -28,7 +28,7 @@ pub use error::{Code, QueryError};
 pub use eval::{ASKS_MAX, render};
 pub use jiff::tz::TimeZone;
 
-pub use fetch::{Ask, Fetch, FetchError};
+pub use fetch::{Ask, Fetch, FetchError, Selector};
 pub use looks::SHIFTS_MAX;
 pub use pattern::PATTERN_BYTES_MAX;
 pub use series::aggregate::Aggregation;

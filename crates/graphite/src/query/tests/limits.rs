@@ -139,7 +139,13 @@ impl Fetch for Small {
     fn fetch(&mut self, asks: &[Ask], _: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
         let one = |ask: &Ask| {
             let start = ask.range.from;
-            vec![Fetched { name: ask.path.clone(), start, end: start + 60, step: 60, values: vec![1.0] }]
+            vec![Fetched {
+                name: ask.selector.to_string(),
+                start,
+                end: start + 60,
+                step: 60,
+                values: vec![1.0],
+            }]
         };
         Ok(asks.iter().map(one).collect())
     }
@@ -167,6 +173,32 @@ fn what_the_store_reports_reaches_the_caller() {
         let mistake = render(&["a"], &request(0, 60), &mut Broken(is_limit)).expect_err("it is broken");
         assert_eq!((mistake.code, mistake.message.as_str()), (code, "the disk is away"));
     }
+}
+
+#[test]
+fn a_store_with_another_number_of_answers_is_an_error() {
+    struct Answers(usize);
+    impl Fetch for Answers {
+        fn fetch(&mut self, _: &[Ask], _: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
+            Ok(vec![Vec::new(); self.0])
+        }
+    }
+    for answers in [0, 1, 3] {
+        let mistake = render(&["a", "b"], &request(0, 60), &mut Answers(answers)).expect_err("not two");
+        assert_eq!(mistake.code, Code::Fetch, "{mistake}");
+    }
+    assert_eq!(render(&["a", "b"], &request(0, 60), &mut Answers(2)), Ok(Vec::new()));
+}
+
+#[test]
+fn the_store_gets_tag_expressions_apart_from_globs() {
+    let mut store = store();
+    let targets = ["seriesByTag('name=a',  \"b=~c\")", "a.*", "seriesByTag('name=a','b=~c')"];
+    render(&targets, &request(0, 180), &mut store).expect("valid targets");
+    let range = Range { from: 0, until: 180 };
+    let tags = Selector::Tags(vec!["name=a".to_owned(), "b=~c".to_owned()]);
+    let glob = Selector::Glob("a.*".to_owned());
+    assert_eq!(store.fetches, [[Ask { selector: tags, range }, Ask { selector: glob, range }]]);
 }
 
 #[test]

@@ -33,16 +33,14 @@ impl Store {
     }
 
     /// A path matches names of as many nodes: `*` is any node, `{a,b}` one of some.
-    fn matches(path: &str, name: &str) -> bool {
+    fn matches(selector: &Selector, name: &str) -> bool {
+        let Selector::Glob(path) = selector else { return name.contains(';') };
         let is_match = |glob: &str, node: &str| match glob.strip_prefix('{').and_then(|g| g.strip_suffix('}'))
         {
             Some(names) => names.split(',').any(|one| one == node),
             None => glob == "*" || glob == node,
         };
         let (globs, nodes): (Vec<&str>, Vec<&str>) = (path.split('.').collect(), name.split('.').collect());
-        if path.starts_with("seriesByTag(") {
-            return name.contains(';');
-        }
         globs.len() == nodes.len() && globs.iter().zip(nodes).all(|(glob, node)| is_match(glob, node))
     }
 }
@@ -52,7 +50,7 @@ impl Fetch for Store {
         self.fetches.push(asks.to_vec());
         let points = |ask: &Ask| {
             let seconds = usize::try_from(ask.range.until - ask.range.from).unwrap_or(0);
-            let matching = self.series.iter().filter(|one| Store::matches(&ask.path, &one.name));
+            let matching = self.series.iter().filter(|one| Store::matches(&ask.selector, &one.name));
             matching.map(|one| seconds / one.step as usize).sum::<usize>()
         };
         if asks.iter().map(points).sum::<usize>() > room.points.max(10_000) {
@@ -67,7 +65,7 @@ impl Fetch for Store {
             Fetched { name: one.name.clone(), start, end, step: one.step, values: times.map(value).collect() }
         };
         let found = |ask: &Ask| {
-            let matching = self.series.iter().filter(|one| Store::matches(&ask.path, &one.name));
+            let matching = self.series.iter().filter(|one| Store::matches(&ask.selector, &one.name));
             matching.map(|one| cut(one, ask.range)).collect()
         };
         Ok(asks.iter().map(found).collect())

@@ -265,7 +265,7 @@ impl Fetch for Exact {
         let one = |ask: &Ask| {
             let start = ask.range.from;
             let values = numbers("1,-,2,3,4");
-            vec![Fetched { name: ask.path.clone(), start, end: start + 300, step: 60, values }]
+            vec![Fetched { name: ask.selector.to_string(), start, end: start + 300, step: 60, values }]
         };
         Ok(asks.iter().map(one).collect())
     }
