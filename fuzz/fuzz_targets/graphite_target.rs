@@ -3,7 +3,7 @@
 #![no_main]
 
 use graphite::query::{
-    Ask, Compat, Fetch, FetchError, Fetched, Limits, Range, Request, Room, TimeZone, limit_points, render,
+    Ask, Compat, Fetch, FetchError, Fetched, Limits, Range, Request, Room, Stop, TimeZone, limit_points, render,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -11,6 +11,10 @@ use libfuzzer_sys::fuzz_target;
 struct Small;
 
 impl Fetch for Small {
+    fn keep_going(&mut self) -> Result<(), Stop> {
+        Ok(())
+    }
+
     fn fetch(&mut self, asks: &[Ask], _: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
         let one = |ask: &Ask, name: &str, step: i64| {
             let start = ask.range.from - ask.range.from.rem_euclid(step);

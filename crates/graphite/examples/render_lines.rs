@@ -7,7 +7,8 @@
 use std::io::{self, BufRead, Write};
 
 use graphite::query::{
-    Ask, Compat, Fetch, FetchError, Fetched, Limits, Range, Request, Room, Selector, Series, TimeZone, render,
+    Ask, Compat, Fetch, FetchError, Fetched, Limits, Range, Request, Room, Selector, Series, Stop, TimeZone,
+    render,
 };
 use serde_json::{Value, json};
 
@@ -49,6 +50,10 @@ fn matches(selector: &Selector, name: &str) -> bool {
 }
 
 impl Fetch for Job {
+    fn keep_going(&mut self) -> Result<(), Stop> {
+        Ok(())
+    }
+
     fn fetch(&mut self, asks: &[Ask], _: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
         let found = |ask: &Ask| {
             let matching = self.series.iter().filter(|one| matches(&ask.selector, &one.name));

@@ -5,6 +5,12 @@ use super::error::{Code, QueryError};
 /// Longest name that a function may make, in bytes.
 pub const NAME_BYTES_MAX: usize = 1 << 20;
 
+/// Units of work between two questions whether to go on. One loop over the values of one series is not interrupted.
+pub const STEPS_BETWEEN_POLLS: usize = 100_000;
+
+/// A function's report of work that it has done, which may end the request.
+pub(crate) type Poll<'p> = dyn FnMut(usize) -> Result<(), QueryError> + 'p;
+
 /// Limits of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

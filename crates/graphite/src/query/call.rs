@@ -201,6 +201,8 @@ pub(crate) trait Engine {
     fn events(&mut self, range: Range, tags: Option<&[String]>) -> Result<Vec<i64>, QueryError>;
     fn charge_points(&mut self, count: usize) -> Result<(), QueryError>;
     fn charge_steps(&mut self, count: usize) -> Result<(), QueryError>;
+    /// Reports work that counts against no limit or was charged before: the store may end the request.
+    fn poll(&mut self, work: usize) -> Result<(), QueryError>;
     /// Values that may still be computed.
     fn points_left(&self) -> usize;
 }
@@ -234,7 +236,8 @@ impl Call<'_> {
         series: &[&'s Series],
     ) -> Result<Option<(Grid, Vec<Column<'s>>)>, QueryError> {
         let by_index = self.engine.request().compat.combine_by_index;
-        let aligned = align(series, by_index, self.engine.points_left())?;
+        let rows_max = self.engine.points_left();
+        let aligned = align(series, by_index, rows_max, &mut |work| self.engine.poll(work))?;
         if let Some((grid, columns)) = &aligned {
             self.engine.charge_points(grid.rows)?;
             self.engine.charge_steps(columns.iter().map(|column| column.values.len()).sum())?;

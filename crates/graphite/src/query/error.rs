@@ -15,6 +15,10 @@ pub enum Code {
     Limit,
     /// The store could not answer.
     Fetch,
+    /// The time for the request is over.
+    Deadline,
+    /// The client has gone away.
+    Cancelled,
 }
 
 /// Why a request has no answer.

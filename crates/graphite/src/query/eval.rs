@@ -9,10 +9,10 @@
 
 use hashbrown::HashMap;
 
-use super::budget::Budget;
+use super::budget::{Budget, STEPS_BETWEEN_POLLS};
 use super::call::{Args, Call, Engine, Range, Request, State, Value};
 use super::error::{Code, QueryError};
-use super::fetch::{Ask, Fetch, FetchError, Selector};
+use super::fetch::{Ask, Fetch, FetchError, Selector, Stop};
 use super::functions::combine::aggregate_series;
 use super::looks::{Looks, ranges};
 use super::series::aggregate::Aggregation;
@@ -40,6 +40,7 @@ pub fn render(
         fetch,
         fetched: HashMap::default(),
         budget: Budget::new(request.limits),
+        unpolled_steps: 0,
         state: State::default(),
         made_targets: 0,
     };
@@ -73,12 +74,26 @@ struct Evaluation<'e> {
     fetch: &'e mut dyn Fetch,
     fetched: HashMap<Ask, Entry, foldhash::fast::RandomState>,
     budget: Budget,
+    /// Work since the store was asked whether to go on.
+    unpolled_steps: usize,
     state: State,
     made_targets: usize,
 }
 
 fn of_fetch(cause: FetchError) -> QueryError {
-    QueryError::new(if cause.is_limit { Code::Limit } else { Code::Fetch }, cause.message)
+    match cause {
+        FetchError::Limit(message) => QueryError::new(Code::Limit, message),
+        FetchError::Failed(message) => QueryError::new(Code::Fetch, message),
+        FetchError::Stopped(stop) => of_stop(stop),
+    }
+}
+
+fn of_stop(stop: Stop) -> QueryError {
+    let code = match stop {
+        Stop::Deadline => Code::Deadline,
+        Stop::Cancelled => Code::Cancelled,
+    };
+    QueryError::new(code, stop.to_string())
 }
 
 /// The series that an expression wants from the store, and its text.
@@ -107,7 +122,7 @@ fn argument<'c>(function: &Function, call: &'c target::Call, index: usize) -> Op
 impl Evaluation<'_> {
     /// Reads a target, expands its templates and checks it.
     fn read(&mut self, text: &str) -> Result<Expr, QueryError> {
-        self.budget.charge_steps(text.len())?;
+        self.charge_steps(text.len())?;
         let options = ParseOptions { accept_prefix: self.request.compat.graphite_web_prefix_parse };
         let tree = expand(parse(text, options)?, self.request.template)?;
         table::check(&tree)?;
@@ -116,7 +131,7 @@ impl Evaluation<'_> {
 
     /// Collects the paths and ranges of an expression.
     fn plan(&mut self, expr: &Expr, range: Range, asks: &mut Vec<Ask>) -> Result<(), QueryError> {
-        self.budget.charge_steps(1)?;
+        self.charge_steps(1)?;
         if let Some((selector, _)) = selected(expr) {
             if asks.len() == ASKS_MAX {
                 let message = format!("this request fetches more than {ASKS_MAX} paths and ranges");
@@ -157,14 +172,16 @@ impl Evaluation<'_> {
         if missing.is_empty() {
             return Ok(());
         }
+        self.fetch.keep_going().map_err(of_stop)?;
         let answers = self.fetch.fetch(&missing, self.budget.room()).map_err(of_fetch)?;
         if answers.len() != missing.len() {
             let message = format!("the store has {} answers to {} requests", answers.len(), missing.len());
             return Err(QueryError::new(Code::Fetch, message));
         }
+        self.fetch.keep_going().map_err(of_stop)?;
         for (ask, mut series) in missing.into_iter().zip(answers) {
             self.budget.charge_series(series.len())?;
-            self.budget.charge_points(series.iter().map(|one| one.values.len()).sum())?;
+            self.charge_points(series.iter().map(|one| one.values.len()).sum())?;
             if !series.is_sorted_by(|a, b| a.name <= b.name) {
                 series.sort_by(|a, b| a.name.cmp(&b.name));
             }
@@ -187,8 +204,14 @@ impl Evaluation<'_> {
             self.fetched.remove(&ask).map(|entry| entry.series).unwrap_or_default()
         } else {
             entry.uses -= 1;
-            self.budget.charge_points(entry.series.iter().map(|one| one.values.len()).sum())?;
-            entry.series.clone()
+            let mut copies = Vec::with_capacity(entry.series.len());
+            for at in 0..entry.series.len() {
+                let Some(one) = self.fetched.get(&ask).and_then(|entry| entry.series.get(at)) else { break };
+                let one = one.clone();
+                self.charge_points(one.values.len())?;
+                copies.push(one);
+            }
+            copies
         };
         Ok(fetched.into_iter().map(|one| Series::from_store(one, path, factor)).collect())
     }
@@ -243,7 +266,7 @@ impl Evaluation<'_> {
     ) -> Result<Value, QueryError> {
         let answer = (function.run)(&mut Call { args, range, first, engine: self })?;
         let work = |series: &[Series]| series.iter().map(|one| one.values.len() + one.name.len()).sum();
-        self.budget.charge_steps(match &answer {
+        self.charge_steps(match &answer {
             Value::Series(series) => work(series),
             Value::Lists(lists) => lists.iter().map(|list| work(list)).sum(),
             _ => 1,
@@ -332,16 +355,27 @@ impl Engine for Evaluation<'_> {
 
     fn events(&mut self, range: Range, tags: Option<&[String]>) -> Result<Vec<i64>, QueryError> {
         let times = self.fetch.events(range, tags).map_err(of_fetch)?;
-        self.budget.charge_steps(times.len())?;
+        self.charge_steps(times.len())?;
         Ok(times)
     }
 
     fn charge_points(&mut self, count: usize) -> Result<(), QueryError> {
-        self.budget.charge_points(count)
+        self.budget.charge_points(count)?;
+        self.poll(count)
     }
 
     fn charge_steps(&mut self, count: usize) -> Result<(), QueryError> {
-        self.budget.charge_steps(count)
+        self.budget.charge_steps(count)?;
+        self.poll(count)
+    }
+
+    fn poll(&mut self, work: usize) -> Result<(), QueryError> {
+        self.unpolled_steps = self.unpolled_steps.saturating_add(work);
+        if self.unpolled_steps < STEPS_BETWEEN_POLLS {
+            return Ok(());
+        }
+        self.unpolled_steps = 0;
+        self.fetch.keep_going().map_err(of_stop)
     }
 
     fn points_left(&self) -> usize {

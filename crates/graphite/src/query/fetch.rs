@@ -33,18 +33,41 @@ pub struct Ask {
     pub range: Range,
 }
 
-/// Why the store has no answer.
+/// Why a request ends before its answer is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Its time is over.
+    Deadline,
+    /// Nobody waits for the answer any more.
+    Cancelled,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stop::Deadline => "the time for this request is over",
+            Stop::Cancelled => "the client has gone away",
+        })
+    }
+}
+
+/// Why the store has no answer. The texts say what happened, in one sentence without a full stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FetchError {
-    /// True when a limit of the request is reached, and the request has to change.
-    pub is_limit: bool,
-    /// What happened, in one sentence without a full stop.
-    pub message: String,
+pub enum FetchError {
+    /// A limit of the request is reached, and the request has to change.
+    Limit(String),
+    /// The store cannot answer.
+    Failed(String),
+    /// The request has to end.
+    Stopped(Stop),
 }
 
 impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        match self {
+            FetchError::Limit(message) | FetchError::Failed(message) => f.write_str(message),
+            FetchError::Stopped(stop) => stop.fmt(f),
+        }
     }
 }
 
@@ -59,6 +82,14 @@ pub trait Fetch {
     /// # Errors
     /// When there is more than `room` for, or when the store cannot answer.
     fn fetch(&mut self, asks: &[Ask], room: Room) -> Result<Vec<Vec<Fetched>>, FetchError>;
+
+    /// Whether to go on. It is called before and after each fetch, and after about every
+    /// [`STEPS_BETWEEN_POLLS`](super::STEPS_BETWEEN_POLLS) units of work, also within functions, which is about a
+    /// millisecond: a deadline and a client that goes away end an evaluation here.
+    ///
+    /// # Errors
+    /// Why the request has to end.
+    fn keep_going(&mut self) -> Result<(), Stop>;
 
     /// Times of the events in a range that have all of these tags, or of all events; one time for each event.
     ///

@@ -38,6 +38,7 @@ pub(crate) fn dashed(call: &mut Call<'_>) -> Answer {
     let printed = numbers::general(length.number().unwrap_or(5.0));
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         one.tags.set("dashed", length.text());
         one.name = format!("dashed({}, {printed})", one.name);
         one.drawing.dashed = length.number();
@@ -49,6 +50,7 @@ pub(crate) fn dashed(call: &mut Call<'_>) -> Answer {
 pub(crate) fn draw_as_infinite(call: &mut Call<'_>) -> Answer {
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         one.drawing.is_infinite = true;
         one.tags.set("drawAsInfinite", "1");
         one.name = format!("drawAsInfinite({})", one.name);
@@ -60,6 +62,7 @@ pub(crate) fn draw_as_infinite(call: &mut Call<'_>) -> Answer {
 pub(crate) fn second_y_axis(call: &mut Call<'_>) -> Answer {
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         one.drawing.is_on_second_axis = true;
         one.tags.set("secondYAxis", "1");
         one.name = format!("secondYAxis({})", one.name);

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::query::call::{Answer, Call, Value};
+use crate::query::error::QueryError;
 use crate::query::functions::calculate::percentile_of;
 use crate::query::numbers;
 use crate::query::pattern::Pattern;
@@ -17,10 +18,16 @@ pub(crate) fn slice_end(end: i64, len: usize) -> usize {
     }
 }
 
+/// Keeps some series; `is_kept` does work for each value and each byte of the name.
 fn keep(call: &mut Call<'_>, mut is_kept: impl FnMut(&Series) -> bool) -> Answer {
-    let mut series = call.args.series(0);
-    series.retain(|one| is_kept(one));
-    Ok(Value::Series(series))
+    let mut kept = Vec::new();
+    for one in call.args.series(0) {
+        call.engine.poll(4 * one.values.len() + 16 * one.name.len())?;
+        if is_kept(&one) {
+            kept.push(one);
+        }
+    }
+    Ok(Value::Series(kept))
 }
 
 /// Compares an aggregate with a threshold. No aggregate is smaller than any.
@@ -50,15 +57,24 @@ pub(crate) fn compared(call: &mut Call<'_>, function: Aggregation, operator: &st
 }
 
 /// Sorts by an aggregate; a series without one is smallest. Equal series keep their order.
-fn sort(series: Vec<Series>, of: impl Fn(&Series) -> f64, is_descending: bool) -> Vec<Series> {
+fn sort(
+    call: &mut Call<'_>,
+    series: Vec<Series>,
+    of: impl Fn(&Series) -> f64,
+    is_descending: bool,
+) -> Result<Vec<Series>, QueryError> {
     let key = |one: &Series| match of(one) {
         value if value.is_nan() => f64::NEG_INFINITY,
         value => value,
     };
-    let mut keyed: Vec<(f64, Series)> = series.into_iter().map(|one| (key(&one), one)).collect();
+    let mut keyed: Vec<(f64, Series)> = Vec::with_capacity(series.len());
+    for one in series {
+        call.engine.poll(4 * one.values.len())?;
+        keyed.push((key(&one), one));
+    }
     let order = |a: f64, b: f64| a.partial_cmp(&b).unwrap_or(Ordering::Equal);
     keyed.sort_by(|a, b| if is_descending { order(b.0, a.0) } else { order(a.0, b.0) });
-    keyed.into_iter().map(|(_, one)| one).collect()
+    Ok(keyed.into_iter().map(|(_, one)| one).collect())
 }
 
 fn first(mut series: Vec<Series>, count: i64) -> Answer {
@@ -76,7 +92,7 @@ pub(crate) fn extreme(call: &mut Call<'_>, is_highest: bool) -> Answer {
 pub(crate) fn extreme_by(call: &mut Call<'_>, function: Aggregation, is_highest: bool) -> Answer {
     let count = call.args.int(1).unwrap_or(1);
     let series = call.args.series(0);
-    first(sort(series, |one| function.of(&one.values), is_highest), count)
+    first(sort(call, series, |one| function.of(&one.values), is_highest)?, count)
 }
 
 /// `limit(S, n)`.
@@ -100,7 +116,7 @@ pub(crate) fn most_deviant(call: &mut Call<'_>) -> Answer {
         let deviation = Aggregation::StdDev.of(&one.values);
         deviation * deviation
     };
-    first(sort(series, variance, true), count)
+    first(sort(call, series, variance, true)?, count)
 }
 
 /// Percentiles are those of the larger side.
@@ -112,6 +128,7 @@ fn upper_side(percent: f64) -> f64 {
 pub(crate) fn average_outside_percentile(call: &mut Call<'_>) -> Answer {
     let percent = upper_side(call.args.float(1).unwrap_or(0.0));
     let series = call.args.series(0);
+    call.engine.poll(series.iter().map(|one| one.values.len()).sum())?;
     let average = |one: &Series| Aggregation::Average.of(&one.values);
     let mut known: Vec<f64> = series.iter().map(average).filter(|value| !value.is_nan()).collect();
     let low = percentile(&mut known, 100.0 - percent, false);
@@ -127,8 +144,10 @@ pub(crate) fn remove_between_percentile(call: &mut Call<'_>) -> Answer {
     let all: Vec<&Series> = series.iter().collect();
     let Some((grid, columns)) = call.align(&all)? else { return Ok(Value::Series(series)) };
     call.engine.charge_steps(16 * grid.rows * columns.len())?;
-    let row = |n: f64| by_row(&columns, grid.rows, |row| percentile(row, n, false));
-    let (low, high) = (row(100.0 - percent), row(percent));
+    let mut row = |n: f64| {
+        by_row(&columns, grid.rows, &mut |work| call.engine.poll(work), |row| percentile(row, n, false))
+    };
+    let (low, high) = (row(100.0 - percent)?, row(percent)?);
     let is_within = |at: usize, value: f64| low[at] < value && value < high[at];
     let kept: Vec<bool> = columns
         .iter()
@@ -163,6 +182,7 @@ pub(crate) fn use_series_above(call: &mut Call<'_>) -> Answer {
     let replacement = pattern.replacement(call.args.text(3).unwrap_or_default())?;
     let mut results = Vec::new();
     for one in call.args.series(0) {
+        call.engine.poll(one.values.len())?;
         if one.known().any(|value| value > threshold) {
             let target = pattern.replace(&one.name, &replacement)?;
             let range = call.range;
@@ -188,6 +208,7 @@ fn remove(
     let argument = call.args.float(1).unwrap_or(0.0);
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         one.rename_with_path(format!("{function}({}, {})", one.name, numbers::general(argument)));
         let Some((is_above, limit)) = is_removed(one, argument) else { continue };
         for value in &mut one.values {
@@ -225,14 +246,14 @@ pub(crate) fn sort_by(call: &mut Call<'_>) -> Answer {
 /// `sortByTotal(S)` and `sortByMaxima(S)`.
 pub(crate) fn sorted(call: &mut Call<'_>, function: Aggregation, is_descending: bool) -> Answer {
     let series = call.args.series(0);
-    Ok(Value::Series(sort(series, |one| function.of(&one.values), is_descending)))
+    Ok(Value::Series(sort(call, series, |one| function.of(&one.values), is_descending)?))
 }
 
 /// `sortByMinima(S)`: without series that are never above 0.
 pub(crate) fn sort_by_minima(call: &mut Call<'_>) -> Answer {
     let mut series = call.args.series(0);
     series.retain(|one| Aggregation::Max.of(&one.values) > 0.0);
-    Ok(Value::Series(sort(series, |one| Aggregation::Min.of(&one.values), false)))
+    Ok(Value::Series(sort(call, series, |one| Aggregation::Min.of(&one.values), false)?))
 }
 
 /// `sortByName(S, natural, reverse)`.

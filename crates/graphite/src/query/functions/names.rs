@@ -16,6 +16,9 @@ const FORMAT_WIDTH_MAX: usize = 100;
 fn rename(call: &mut Call<'_>, mut name: impl FnMut(&Series) -> Result<String, QueryError>) -> Answer {
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
+        // Expressions read each byte, at several steps a byte.
+        call.engine.poll(16 * one.name.len())?;
         one.name = name(one)?;
     }
     Ok(Value::Series(series))
@@ -47,6 +50,7 @@ pub(crate) fn alias_query(call: &mut Call<'_>) -> Answer {
     let format = call.args.text(3).unwrap_or_default().to_owned();
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         let query = pattern.replace(&one.name, &replacement)?;
         let range = call.range;
         let found = call.engine.evaluate_text(&query, range)?;
@@ -209,6 +213,7 @@ pub(crate) fn cacti_style(call: &mut Call<'_>) -> Answer {
     call.engine.charge_steps(name_width.saturating_mul(series.len()))?;
     let mut results = series;
     for one in &mut results {
+        call.engine.poll(one.values.len())?;
         let [last, max, min] = functions.map(|function| format(function.of(&one.values)));
         let [a, b, c] = widths;
         one.name = format!("{:<name_width$} Current:{last:<a$} Max:{max:<b$} Min:{min:<c$} ", one.name);
@@ -277,6 +282,7 @@ pub(crate) fn set_consolidation(call: &mut Call<'_>, name: &str) -> Answer {
     };
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         one.consolidation = function;
         one.tags.set("consolidateBy", name);
         one.rename_with_path(format!("consolidateBy({},\"{name}\")", one.name));
@@ -290,6 +296,7 @@ pub(crate) fn set_x_files_factor(call: &mut Call<'_>) -> Answer {
     call.engine.state().x_files_factor = Some(factor);
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         one.x_files_factor = factor;
         one.tags.set("xFilesFactor", numbers::repr(factor));
     }

@@ -1,6 +1,8 @@
 //! Aggregation functions: one value of many, over the values of a series or over the rows of several series.
 
 use super::align::Column;
+use crate::query::budget::Poll;
+use crate::query::error::QueryError;
 
 /// An aggregation function. Nulls are left out unless the variant says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,15 +102,25 @@ impl Aggregation {
     }
 
     /// One value for each row. A row is null when nothing in it is known, or less than `x_files_factor` of it.
-    pub(crate) fn of_rows(self, columns: &[Column<'_>], rows: usize, x_files_factor: f64) -> Vec<f64> {
+    ///
+    /// # Errors
+    /// When `poll` ends the request.
+    pub(crate) fn of_rows(
+        self,
+        columns: &[Column<'_>],
+        rows: usize,
+        x_files_factor: f64,
+        poll: &mut Poll<'_>,
+    ) -> Result<Vec<f64>, QueryError> {
         let mut counts = vec![0_u32; rows];
         for column in columns {
+            poll(column.values.len())?;
             for (count, value) in counts[column.offset..].iter_mut().zip(column.values.iter()) {
                 *count += u32::from(!value.is_nan());
             }
         }
         let total = columns.len() as f64;
-        let mut out = self.unchecked_rows(columns, &counts);
+        let mut out = self.unchecked_rows(columns, &counts, poll)?;
         let needs_all = self == Aggregation::Multiply;
         for (value, count) in out.iter_mut().zip(&counts) {
             let count = f64::from(*count);
@@ -116,36 +128,42 @@ impl Aggregation {
                 *value = f64::NAN;
             }
         }
-        out
+        Ok(out)
     }
 
     /// Rows without the check of how many are known.
-    fn unchecked_rows(self, columns: &[Column<'_>], counts: &[u32]) -> Vec<f64> {
+    fn unchecked_rows(
+        self,
+        columns: &[Column<'_>],
+        counts: &[u32],
+        poll: &mut Poll<'_>,
+    ) -> Result<Vec<f64>, QueryError> {
         let rows = counts.len();
         let divided = |sums: Vec<f64>, by: &dyn Fn(u32) -> f64| -> Vec<f64> {
             sums.iter().zip(counts).map(|(sum, count)| sum / by(*count)).collect()
         };
-        match self {
-            Aggregation::Sum => sums(columns, rows),
-            Aggregation::Average => divided(sums(columns, rows), &|count| f64::from(count)),
-            Aggregation::AvgZero => divided(sums(columns, rows), &|_| columns.len() as f64),
-            Aggregation::Min => fold(columns, rows, f64::INFINITY, f64::min),
-            Aggregation::Max => fold(columns, rows, f64::NEG_INFINITY, f64::max),
+        Ok(match self {
+            Aggregation::Sum => sums(columns, rows, poll)?,
+            Aggregation::Average => divided(sums(columns, rows, poll)?, &|count| f64::from(count)),
+            Aggregation::AvgZero => divided(sums(columns, rows, poll)?, &|_| columns.len() as f64),
+            Aggregation::Min => fold(columns, rows, f64::INFINITY, poll, f64::min)?,
+            Aggregation::Max => fold(columns, rows, f64::NEG_INFINITY, poll, f64::max)?,
             Aggregation::Range => {
-                let low = fold(columns, rows, f64::INFINITY, f64::min);
-                let high = fold(columns, rows, f64::NEG_INFINITY, f64::max);
+                let low = fold(columns, rows, f64::INFINITY, poll, f64::min)?;
+                let high = fold(columns, rows, f64::NEG_INFINITY, poll, f64::max)?;
                 high.iter().zip(low).map(|(high, low)| high - low).collect()
             }
             Aggregation::Count => counts.iter().map(|count| f64::from(*count)).collect(),
-            Aggregation::Multiply => fold(columns, rows, 1.0, |product, v| product * v),
-            Aggregation::Last => fold(columns, rows, f64::NAN, |_, v| v),
+            Aggregation::Multiply => fold(columns, rows, 1.0, poll, |product, v| product * v)?,
+            Aggregation::Last => fold(columns, rows, f64::NAN, poll, |_, v| v)?,
             Aggregation::Diff => {
-                fold(columns, rows, f64::NAN, |first, v| if first.is_nan() { v } else { first - v })
+                fold(columns, rows, f64::NAN, poll, |first, v| if first.is_nan() { v } else { first - v })?
             }
             Aggregation::StdDev => {
-                let means = divided(sums(columns, rows), &|count| f64::from(count));
+                let means = divided(sums(columns, rows, poll)?, &|count| f64::from(count));
                 let mut squares = vec![0.0; rows];
                 for column in columns {
+                    poll(column.values.len())?;
                     let places = squares[column.offset..].iter_mut().zip(&means[column.offset..]);
                     for ((square, mean), value) in places.zip(column.values.iter()) {
                         let delta = if value.is_nan() { 0.0 } else { value - mean };
@@ -154,42 +172,60 @@ impl Aggregation {
                 }
                 divided(squares, &|count| f64::from(count)).into_iter().map(f64::sqrt).collect()
             }
-            Aggregation::Median => by_row(columns, rows, |row| median(row)),
-        }
+            Aggregation::Median => by_row(columns, rows, poll, |row| median(row))?,
+        })
     }
 }
 
 /// Adds the known values of each row; the loop has no branch, so that it vectorises.
-fn sums(columns: &[Column<'_>], rows: usize) -> Vec<f64> {
+fn sums(columns: &[Column<'_>], rows: usize, poll: &mut Poll<'_>) -> Result<Vec<f64>, QueryError> {
     let mut sums = vec![0.0; rows];
     for column in columns {
+        poll(column.values.len())?;
         for (sum, value) in sums[column.offset..].iter_mut().zip(column.values.iter()) {
             *sum += if value.is_nan() { 0.0 } else { *value };
         }
     }
-    sums
+    Ok(sums)
 }
 
-fn fold(columns: &[Column<'_>], rows: usize, start: f64, step: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+fn fold(
+    columns: &[Column<'_>],
+    rows: usize,
+    start: f64,
+    poll: &mut Poll<'_>,
+    step: impl Fn(f64, f64) -> f64,
+) -> Result<Vec<f64>, QueryError> {
     let mut out = vec![start; rows];
     for column in columns {
+        poll(column.values.len())?;
         for (sum, value) in out[column.offset..].iter_mut().zip(column.values.iter()) {
             *sum = if value.is_nan() { *sum } else { step(*sum, *value) };
         }
     }
-    out
+    Ok(out)
 }
 
 /// One value of the known values of each row; NaN for a row without any.
-pub(crate) fn by_row(columns: &[Column<'_>], rows: usize, of: impl Fn(&mut Vec<f64>) -> f64) -> Vec<f64> {
+///
+/// # Errors
+/// When `poll` ends the request.
+pub(crate) fn by_row(
+    columns: &[Column<'_>],
+    rows: usize,
+    poll: &mut Poll<'_>,
+    of: impl Fn(&mut Vec<f64>) -> f64,
+) -> Result<Vec<f64>, QueryError> {
     let mut row = Vec::with_capacity(columns.len());
     let mut out = Vec::with_capacity(rows);
     for at in 0..rows {
+        // Rows are sorted, or nearly.
+        poll(4 * columns.len())?;
         row.clear();
         row.extend(columns.iter().map(|column| column.at(at)).filter(|v| !v.is_nan()));
         out.push(if row.is_empty() { f64::NAN } else { of(&mut row) });
     }
-    out
+    Ok(out)
 }
 
 /// The median of at least one value; the order of the values changes.
@@ -247,7 +283,7 @@ mod tests {
             .collect();
         for name in Aggregation::NAMES {
             let function = Aggregation::from_name(name).expect("a name");
-            let all = function.of_rows(&columns, rows.len(), 0.0);
+            let all = function.of_rows(&columns, rows.len(), 0.0, &mut |_| Ok(())).expect("no end");
             for (row, got) in rows.iter().zip(all) {
                 let want = if row.iter().all(|v| v.is_nan()) { NAN } else { function.of(row) };
                 assert!(got == want || got.is_nan() && want.is_nan(), "{name} of {row:?}: {got}");

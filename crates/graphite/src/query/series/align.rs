@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use super::Series;
+use crate::query::budget::Poll;
 use crate::query::error::{Code, QueryError};
 
 /// Longest common step in seconds: a thousand years.
@@ -46,11 +47,12 @@ impl Column<'_> {
 /// Puts series on one grid; None without any series.
 ///
 /// # Errors
-/// When the grid has more than `rows_max` rows.
+/// When the grid has more than `rows_max` rows, or `poll` ends the request.
 pub(crate) fn align<'s>(
     series: &[&'s Series],
     by_index: bool,
     rows_max: usize,
+    poll: &mut Poll<'_>,
 ) -> Result<Option<(Grid, Vec<Column<'s>>)>, QueryError> {
     let Some(first) = series.first() else { return Ok(None) };
     let mut step = first.step.max(1);
@@ -59,8 +61,12 @@ pub(crate) fn align<'s>(
     }
     let start = series.iter().map(|s| s.start).min().unwrap_or(0);
     let end = series.iter().map(|s| s.end).max().unwrap_or(0);
-    let columns: Vec<Column<'s>> =
-        series.iter().map(|one| column(one, if by_index { one.start } else { start }, step)).collect();
+    let mut columns: Vec<Column<'s>> = Vec::with_capacity(series.len());
+    for one in series {
+        columns.push(column(one, if by_index { one.start } else { start }, step));
+        // Values of the common step are not copied.
+        poll(1 + if one.step == step { 0 } else { one.values.len() })?;
+    }
     let rows = columns.iter().map(|column| column.offset + column.values.len()).max().unwrap_or(0);
     if rows > rows_max {
         let message = format!("the common times of {} series are {rows} points", series.len());
@@ -117,8 +123,9 @@ mod tests {
 
     fn sums(all: &[Series], by_index: bool) -> (Grid, Vec<f64>) {
         let all: Vec<&Series> = all.iter().collect();
-        let (grid, columns) = align(&all, by_index, 1_000_000).expect("few rows").expect("some series");
-        (grid, Aggregation::Sum.of_rows(&columns, grid.rows, 0.0))
+        let (grid, columns) =
+            align(&all, by_index, 1_000_000, &mut |_| Ok(())).expect("few rows").expect("some series");
+        (grid, Aggregation::Sum.of_rows(&columns, grid.rows, 0.0, &mut |_| Ok(())).expect("no end"))
     }
 
     #[test]
@@ -143,10 +150,10 @@ mod tests {
     fn far_apart_series_are_refused() {
         let far = [series(0, 1, vec![1.0]), series(100, 1, vec![1.0])];
         let all: Vec<&Series> = far.iter().collect();
-        assert!(align(&all, false, 101).is_ok());
-        assert!(align(&all, false, 100).is_err());
+        assert!(align(&all, false, 101, &mut |_| Ok(())).is_ok());
+        assert!(align(&all, false, 100, &mut |_| Ok(())).is_err());
         let primes = [series(0, 2_147_483_647, vec![1.0]), series(0, 2_147_483_629, vec![1.0])];
-        assert!(align(&primes.iter().collect::<Vec<_>>(), false, 100).is_err());
+        assert!(align(&primes.iter().collect::<Vec<_>>(), false, 100, &mut |_| Ok(())).is_err());
     }
 
     proptest! {

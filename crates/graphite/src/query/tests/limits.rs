@@ -136,6 +136,10 @@ fn hostile_targets_end_at_a_limit() {
 struct Small;
 
 impl Fetch for Small {
+    fn keep_going(&mut self) -> Result<(), Stop> {
+        Ok(())
+    }
+
     fn fetch(&mut self, asks: &[Ask], _: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
         let one = |ask: &Ask| {
             let start = ask.range.from;
@@ -151,6 +155,71 @@ impl Fetch for Small {
     }
 }
 
+/// Series of one long range, and a store that ends the request when it is asked for the last time.
+struct Ending {
+    series: usize,
+    points: usize,
+    polls_left: usize,
+    polls: usize,
+}
+
+impl Fetch for Ending {
+    fn fetch(&mut self, asks: &[Ask], _: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
+        let values: Vec<f64> = (0..self.points).map(|at| (at % 7) as f64).collect();
+        let end = self.points as i64;
+        let one =
+            |at: usize| Fetched { name: format!("a.{at}"), start: 0, end, step: 1, values: values.clone() };
+        Ok(asks.iter().map(|_| (0..self.series).map(one).collect()).collect())
+    }
+
+    fn keep_going(&mut self) -> Result<(), Stop> {
+        self.polls += 1;
+        self.polls_left = self.polls_left.checked_sub(1).ok_or(Stop::Cancelled)?;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_request_ends_within_its_functions() {
+    // (target, series, points, least polls while the function runs)
+    let table = [
+        ("scale(a.*,2)", 30, 20_000, 5),
+        ("derivative(a.*)", 30, 20_000, 5),
+        ("sumSeries(a.*)", 30, 20_000, 10),
+        ("medianSeries(a.*)", 30, 20_000, 10),
+        ("percentileOfSeries(a.*,50)", 30, 20_000, 10),
+        ("powSeries(a.*)", 30, 20_000, 5),
+        ("removeBetweenPercentile(a.*,90)", 30, 20_000, 10),
+        ("highestMax(a.*,2)", 30, 20_000, 5),
+        ("grep(a.*,'a')", 30, 20_000, 5),
+        ("asPercent(a.*)", 30, 20_000, 5),
+        ("movingMin(a.*,100)", 1, 30_000, 20),
+        ("movingMedian(a.*,100)", 1, 30_000, 10),
+        ("movingAverage(a.*,400)", 1, 30_000, 10),
+        ("transformNull(a.*,0,a.*)", 2, 100_000, 3),
+        ("summarize(a.*,'10s')", 2, 200_000, 3),
+        ("holtWintersForecast(a.*,'1s','10s')", 20, 20_000, 5),
+    ];
+    for (target, series, points, polls_min) in table {
+        let request = request(0, 60);
+        let mut all = Ending { series, points, polls_left: usize::MAX, polls: 0 };
+        render(&[target], &request, &mut all).expect(target);
+        let mut plain = Ending { series, points, polls_left: usize::MAX, polls: 0 };
+        render(&["a.*"], &request, &mut plain).expect("a path");
+        assert!(
+            all.polls >= plain.polls + polls_min,
+            "{target}: {} polls, {} without",
+            all.polls,
+            plain.polls
+        );
+        for polls_left in [0, 1, plain.polls + 1, all.polls - 1] {
+            let mut store = Ending { series, points, polls_left, polls: 0 };
+            let mistake = render(&[target], &request, &mut store).expect_err(target);
+            assert_eq!((mistake.code, store.polls), (Code::Cancelled, polls_left + 1), "{target}");
+        }
+    }
+}
+
 #[test]
 fn the_deepest_nesting_is_evaluated() {
     let depth = target::NESTING_MAX - 1;
@@ -163,15 +232,25 @@ fn the_deepest_nesting_is_evaluated() {
 
 #[test]
 fn what_the_store_reports_reaches_the_caller() {
-    struct Broken(bool);
+    struct Broken(FetchError);
     impl Fetch for Broken {
+        fn keep_going(&mut self) -> Result<(), Stop> {
+            Ok(())
+        }
+
         fn fetch(&mut self, _: &[Ask], _: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
-            Err(FetchError { is_limit: self.0, message: "the disk is away".to_owned() })
+            Err(self.0.clone())
         }
     }
-    for (is_limit, code) in [(true, Code::Limit), (false, Code::Fetch)] {
-        let mistake = render(&["a"], &request(0, 60), &mut Broken(is_limit)).expect_err("it is broken");
-        assert_eq!((mistake.code, mistake.message.as_str()), (code, "the disk is away"));
+    let table = [
+        (FetchError::Limit("too much".to_owned()), Code::Limit, "too much"),
+        (FetchError::Failed("the disk is away".to_owned()), Code::Fetch, "the disk is away"),
+        (FetchError::Stopped(Stop::Deadline), Code::Deadline, "the time for this request is over"),
+        (FetchError::Stopped(Stop::Cancelled), Code::Cancelled, "the client has gone away"),
+    ];
+    for (error, code, message) in table {
+        let mistake = render(&["a"], &request(0, 60), &mut Broken(error)).expect_err("it is broken");
+        assert_eq!((mistake.code, mistake.message.as_str()), (code, message));
     }
 }
 
@@ -179,6 +258,10 @@ fn what_the_store_reports_reaches_the_caller() {
 fn a_store_with_another_number_of_answers_is_an_error() {
     struct Answers(usize);
     impl Fetch for Answers {
+        fn keep_going(&mut self) -> Result<(), Stop> {
+            Ok(())
+        }
+
         fn fetch(&mut self, _: &[Ask], _: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
             Ok(vec![Vec::new(); self.0])
         }

@@ -46,6 +46,10 @@ impl Store {
 }
 
 impl Fetch for Store {
+    fn keep_going(&mut self) -> Result<(), Stop> {
+        Ok(())
+    }
+
     fn fetch(&mut self, asks: &[Ask], room: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
         self.fetches.push(asks.to_vec());
         let points = |ask: &Ask| {
@@ -54,7 +58,7 @@ impl Fetch for Store {
             matching.map(|one| seconds / one.step as usize).sum::<usize>()
         };
         if asks.iter().map(points).sum::<usize>() > room.points.max(10_000) {
-            return Err(FetchError { is_limit: true, message: "too many points".to_owned() });
+            return Err(FetchError::Limit("too many points".to_owned()));
         }
         let cut = |one: &Fetched, range: Range| {
             let next = |time: i64| time - time.rem_euclid(one.step) + one.step;

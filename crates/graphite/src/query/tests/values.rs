@@ -261,6 +261,10 @@ fn values_are_computed() {
 struct Exact;
 
 impl Fetch for Exact {
+    fn keep_going(&mut self) -> Result<(), Stop> {
+        Ok(())
+    }
+
     fn fetch(&mut self, asks: &[Ask], _: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
         let one = |ask: &Ask| {
             let start = ask.range.from;

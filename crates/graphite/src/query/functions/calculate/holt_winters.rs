@@ -70,6 +70,7 @@ fn forecasts(call: &mut Call<'_>, at: usize) -> Result<Vec<Forecast>, QueryError
     let preview = call.range.from - earlier.from;
     let mut results = Vec::new();
     for series in call.evaluate_first(earlier)? {
+        call.engine.poll(series.values.len())?;
         let points = season / series.step.max(1);
         let Some(points) = usize::try_from(points).ok().filter(|points| *points >= 2) else {
             let message = format!("a season of {season} s has fewer than two steps of {} s", series.step);
@@ -138,6 +139,7 @@ pub(crate) fn confidence_bands(call: &mut Call<'_>) -> Answer {
 pub(crate) fn confidence_area(call: &mut Call<'_>) -> Answer {
     let mut series = draw::between(bands(call)?)?;
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         one.tags.remove("areaBetween");
         one.tags.set("holtWintersConfidenceArea", "1");
         let name = one.name.replace("areaBetween", "holtWintersConfidenceArea");
@@ -152,6 +154,7 @@ pub(crate) fn aberration(call: &mut Call<'_>) -> Answer {
     let bands = bands(call)?;
     let mut results = Vec::new();
     for series in here {
+        call.engine.poll(series.values.len())?;
         let band = |side: &str| {
             let name = format!("holtWintersConfidence{side}({})", series.name);
             // Of several series of one name the last one counts.

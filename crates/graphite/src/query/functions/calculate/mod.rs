@@ -26,6 +26,7 @@ pub(crate) fn n_percentile(call: &mut Call<'_>) -> Answer {
     }
     let mut results = Vec::new();
     for mut one in call.args.series(0) {
+        call.engine.poll(one.values.len())?;
         let Some(value) = percentile_of(&one, percent) else { continue };
         let count = usize::try_from((one.end - one.start) / one.step.max(1)).unwrap_or(0);
         call.engine.charge_points(count)?;
@@ -43,6 +44,7 @@ pub(crate) fn aggregate_line(call: &mut Call<'_>) -> Answer {
     let keep_step = call.args.is_true(2);
     let mut results = Vec::new();
     for one in call.args.series(0) {
+        call.engine.poll(one.values.len())?;
         let value = function.of(&one.values);
         let printed = if value.is_nan() { "None".to_owned() } else { numbers::general(value) };
         let name = format!("aggregateLine({}, {printed})", one.name);
@@ -75,6 +77,7 @@ pub(crate) fn stdev(call: &mut Call<'_>) -> Answer {
     };
     let mut results = Vec::new();
     for mut one in call.args.series(0) {
+        call.engine.poll(one.values.len())?;
         one.tags.set("stdev", points.to_string());
         let name = format!("stdev({},{points})", one.name);
         let values = deviations(&one.values, window, tolerance);

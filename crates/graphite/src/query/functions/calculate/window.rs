@@ -1,5 +1,6 @@
 //! Moving windows. Data is fetched from one window earlier, so that the first value has a whole window.
 
+use crate::query::budget::Poll;
 use crate::query::call::{Answer, Call, Range, Value};
 use crate::query::error::QueryError;
 use crate::query::looks::seconds;
@@ -79,6 +80,7 @@ fn moving(call: &mut Call<'_>, function: &str, factor: Option<f64>) -> Answer {
     let name = format!("moving{}", capitalized(function));
     let mut results = Vec::new();
     for mut one in std::mem::take(&mut window.series) {
+        call.engine.poll(one.values.len())?;
         let points = window.points_of(&one);
         let factor = factor.unwrap_or(one.x_files_factor);
         let work = match aggregation {
@@ -86,7 +88,7 @@ fn moving(call: &mut Call<'_>, function: &str, factor: Option<f64>) -> Answer {
             _ => points.min(one.values.len()),
         };
         call.engine.charge_steps(work.saturating_mul(one.values.len()))?;
-        let values = windows(&one.values, points, aggregation, factor);
+        let values = windows(&one.values, points, aggregation, factor, &mut |work| call.engine.poll(work))?;
         one.tags.set(name.clone(), window.tag.as_str());
         let new_name = format!("{name}({},{})", one.name, window.printed);
         let is_integer = one.is_integer && aggregation.keeps_integers() || aggregation == Aggregation::Count;
@@ -103,21 +105,34 @@ fn capitalized(name: &str) -> String {
 }
 
 /// One value for each window that ends after the first `points` values.
-fn windows(values: &[f64], points: usize, function: Aggregation, factor: f64) -> Vec<f64> {
+fn windows(
+    values: &[f64],
+    points: usize,
+    function: Aggregation,
+    factor: f64,
+    poll: &mut Poll<'_>,
+) -> Result<Vec<f64>, QueryError> {
     if points == 0 {
-        return vec![f64::NAN; values.len()];
+        return Ok(vec![f64::NAN; values.len()]);
     }
     if values.len() <= points {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let is_finite = values.iter().all(|value| !value.is_infinite());
     match function {
         Aggregation::Sum | Aggregation::Average if points <= SUMMED_POINTS_MAX => {
-            summed(values, points, function, factor)
+            summed(values, points, function, factor, poll)
         }
-        Aggregation::Sum | Aggregation::Average if is_finite => running(values, points, function, factor),
-        Aggregation::Median => medians(values, points, factor),
-        _ => values[1..].windows(points).map(|window| checked(window, function, factor)).collect(),
+        Aggregation::Sum | Aggregation::Average if is_finite => Ok(running(values, points, function, factor)),
+        Aggregation::Median => medians(values, points, factor, poll),
+        _ => {
+            let mut out = Vec::with_capacity(values.len() - points);
+            for window in values[1..].windows(points) {
+                poll(points)?;
+                out.push(checked(window, function, factor));
+            }
+            Ok(out)
+        }
     }
 }
 
@@ -136,11 +151,18 @@ fn checked(window: &[f64], function: Aggregation, factor: f64) -> f64 {
 
 /// The sum of each window by itself, so that equal windows have equal sums. The inner loop goes over the windows, which
 /// adds in the order of the values and still vectorises.
-fn summed(values: &[f64], points: usize, function: Aggregation, factor: f64) -> Vec<f64> {
+fn summed(
+    values: &[f64],
+    points: usize,
+    function: Aggregation,
+    factor: f64,
+    poll: &mut Poll<'_>,
+) -> Result<Vec<f64>, QueryError> {
     let windows = values.len() - points;
     let numbers: Vec<f64> = values.iter().map(|value| if value.is_nan() { 0.0 } else { *value }).collect();
     let mut sums = vec![0.0; windows];
     for first in 1..=points {
+        poll(windows / 8)?;
         for (sum, number) in sums.iter_mut().zip(&numbers[first..]) {
             *sum += number;
         }
@@ -155,7 +177,7 @@ fn summed(values: &[f64], points: usize, function: Aggregation, factor: f64) -> 
         }
         known -= usize::from(!values[at + 1].is_nan());
     }
-    sums
+    Ok(sums)
 }
 
 /// Sums that are computed anew once a window, so that rounding does not add up.
@@ -184,12 +206,14 @@ fn running(values: &[f64], points: usize, function: Aggregation, factor: f64) ->
 }
 
 /// Medians of a sorted window into which values are inserted and from which they are removed.
-fn medians(values: &[f64], points: usize, factor: f64) -> Vec<f64> {
+fn medians(values: &[f64], points: usize, factor: f64, poll: &mut Poll<'_>) -> Result<Vec<f64>, QueryError> {
     let mut sorted: Vec<f64> = values[1..points].iter().copied().filter(|value| !value.is_nan()).collect();
     sorted.sort_unstable_by(f64::total_cmp);
     let place = |sorted: &[f64], value: f64| sorted.partition_point(|other| other.total_cmp(&value).is_lt());
     let mut out = Vec::with_capacity(values.len() - points);
     for at in points..values.len() {
+        // An insertion and a removal each move half of the window.
+        poll(32 + points / 8)?;
         let new = values[at];
         if !new.is_nan() {
             sorted.insert(place(&sorted, new), new);
@@ -205,7 +229,7 @@ fn medians(values: &[f64], points: usize, factor: f64) -> Vec<f64> {
             sorted.remove(place(&sorted, old));
         }
     }
-    out
+    Ok(out)
 }
 
 /// `exponentialMovingAverage(S, window)`: of a window as text, seconds count as points, as in the original.
@@ -214,6 +238,7 @@ pub(crate) fn exponential(call: &mut Call<'_>) -> Answer {
     let weight = 2.0 / (window.points.unwrap_or(window.preview) + 1) as f64;
     let mut results = Vec::new();
     for mut one in std::mem::take(&mut window.series) {
+        call.engine.poll(one.values.len())?;
         let points = window.points_of(&one).min(one.values.len());
         let mut average = Aggregation::Average.of(&one.values[..points]);
         if average.is_nan() {
@@ -256,7 +281,7 @@ mod tests {
             ] {
                 let short = match is_running && values.len() > points {
                     true => running(&values, points, function, factor),
-                    false => windows(&values, points, function, factor),
+                    false => windows(&values, points, function, factor, &mut |_| Ok(())).expect("no end"),
                 };
                 let long: Vec<f64> = match values.get(1..) {
                     Some(rest) => rest.windows(points).map(|window| checked(window, function, factor)).collect(),

@@ -31,7 +31,7 @@ pub(crate) fn aggregate_series(
     if matches!(aggregation, Aggregation::Median | Aggregation::StdDev) {
         call.engine.charge_steps(4 * grid.rows * columns.len())?;
     }
-    let values = aggregation.of_rows(&columns, grid.rows, factor);
+    let values = aggregation.of_rows(&columns, grid.rows, factor, &mut |work| call.engine.poll(work))?;
     let short = function.strip_suffix("Series").unwrap_or(function);
     let name = format!("{short}Series({})", paths(call, &series)?);
     let mut tags = series[0].tags.clone();
@@ -178,6 +178,7 @@ pub(crate) fn rows_of_two(
     let Some((grid, columns)) = call.align(&[first, second])? else {
         return Ok(Series::new(name, (first.start, first.end, first.step), Vec::new()));
     };
+    call.engine.poll(2 * grid.rows)?;
     let [a, b] = &columns[..] else { unreachable!("two series have two columns") };
     let values = (0..grid.rows).map(|row| of(a.at(row), b.at(row))).collect();
     let mut result = Series::new(name, grid.times(), values);
@@ -191,6 +192,7 @@ pub(crate) fn divide(call: &mut Call<'_>) -> Answer {
     let divisor = match &divisors[..] {
         [] => {
             for one in &mut dividends {
+                call.engine.poll(one.values.len())?;
                 one.rename_with_path(format!("divideSeries({},MISSING)", one.name));
                 one.values.fill(f64::NAN);
             }
@@ -204,6 +206,7 @@ pub(crate) fn divide(call: &mut Call<'_>) -> Answer {
     };
     let mut results = Vec::with_capacity(dividends.len());
     for one in &dividends {
+        call.engine.poll(one.values.len())?;
         let name = format!("divideSeries({},{})", one.name, divisor.name);
         results.push(rows_of_two(call, one, divisor, name, divided)?);
     }
@@ -253,7 +256,9 @@ pub(crate) fn percentile_of_series(call: &mut Call<'_>) -> Answer {
     let all: Vec<&Series> = series.iter().collect();
     let Some((grid, columns)) = call.align(&all)? else { return list(None) };
     call.engine.charge_steps(8 * grid.rows * columns.len())?;
-    let values = by_row(&columns, grid.rows, |row| percentile(row, percent, interpolate));
+    let values = by_row(&columns, grid.rows, &mut |work| call.engine.poll(work), |row| {
+        percentile(row, percent, interpolate)
+    })?;
     let name = format!("percentileOfSeries({},{})", series[0].path, numbers::general(percent));
     let mut result = Series::new(name, grid.times(), values);
     result.x_files_factor = call.x_files_factor();
@@ -276,7 +281,11 @@ pub(crate) fn pow_series(call: &mut Call<'_>) -> Answer {
     let all: Vec<&Series> = series.iter().collect();
     let Some((grid, columns)) = call.align(&all)? else { return list(None) };
     let fold = |row: usize| columns.iter().map(|column: &Column<'_>| column.at(row)).reduce(power);
-    let values = (0..grid.rows).map(|row| fold(row).unwrap_or(f64::NAN)).collect();
+    let mut values = Vec::with_capacity(grid.rows);
+    for row in 0..grid.rows {
+        values.push(fold(row).unwrap_or(f64::NAN));
+        call.engine.poll(columns.len())?;
+    }
     let names: Vec<&str> = series.iter().map(|one| one.name.as_str()).collect();
     let mut result = Series::new(format!("powSeries({})", names.join(",")), grid.times(), values);
     result.x_files_factor = call.x_files_factor();

@@ -51,7 +51,8 @@ fn sum(call: &mut Call<'_>, series: &[Series]) -> Result<Series, QueryError> {
     let Some((grid, columns)) = call.align(&all)? else {
         return Ok(Series::new(name, (0, 0, 1), Vec::new()));
     };
-    Ok(Series::new(name, grid.times(), Aggregation::Sum.of_rows(&columns, grid.rows, 0.0)))
+    let sums = Aggregation::Sum.of_rows(&columns, grid.rows, 0.0, &mut |work| call.engine.poll(work))?;
+    Ok(Series::new(name, grid.times(), sums))
 }
 
 /// Each series by a total for each row of their common grid.

@@ -40,6 +40,7 @@ impl<'l> Label<'l> {
 fn map(call: &mut Call<'_>, label: &Label<'_>, of: impl Fn(f64) -> f64) -> Answer {
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         label.apply(one);
         one.values.iter_mut().for_each(|value| *value = of(*value));
         one.is_integer = false;
@@ -130,6 +131,7 @@ pub(crate) fn scale_to_seconds(call: &mut Call<'_>) -> Answer {
     let label = Label::with("scaleToSeconds", &numbers::decimal(seconds), tag);
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         label.apply(one);
         let factor = seconds / one.step as f64;
         one.values.iter_mut().for_each(|value| *value = numbers::round(*value * factor, 6));
@@ -159,19 +161,22 @@ fn renewed(
     of: impl Fn(&Series) -> Vec<f64>,
 ) -> Answer {
     let series = call.args.series(0);
-    let results = series.into_iter().map(|mut one| {
+    let mut results = Vec::with_capacity(series.len());
+    for mut one in series {
+        call.engine.poll(one.values.len())?;
         one.tags.set(tag.to_owned(), tag_value);
         let (values, name) = (of(&one), name(&one.name));
         let is_integer = one.is_integer;
-        Series { is_integer, ..one.copy_as(name, values) }
-    });
-    Ok(Value::Series(results.collect()))
+        results.push(Series { is_integer, ..one.copy_as(name, values) });
+    }
+    Ok(Value::Series(results))
 }
 
 /// `minMax(S)`: between 0 and 1.
 pub(crate) fn min_max(call: &mut Call<'_>) -> Answer {
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         one.rename_with_path(format!("minMax({})", one.name));
         let (low, high) = (Aggregation::Min.of(&one.values), Aggregation::Max.of(&one.values));
         for value in one.values.iter_mut().filter(|v| !v.is_nan()) {
@@ -186,6 +191,7 @@ pub(crate) fn min_max(call: &mut Call<'_>) -> Answer {
 pub(crate) fn offset_to_zero(call: &mut Call<'_>) -> Answer {
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         let low = Aggregation::Min.of(&one.values);
         let tag = match low {
             low if low.is_nan() => "None".to_owned(),
@@ -327,6 +333,7 @@ pub(crate) fn interpolate(call: &mut Call<'_>) -> Answer {
     let limit = gap_limit(call);
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         one.rename_with_path(format!("interpolate({})", one.name));
         one.is_integer = false;
         for gap in gaps(&one.values) {
@@ -348,6 +355,7 @@ pub(crate) fn keep_last_value(call: &mut Call<'_>) -> Answer {
     let limit = gap_limit(call);
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         one.rename_with_path(format!("keepLastValue({})", one.name));
         for gap in gaps(&one.values) {
             if gap.start > 0 && gap.len() as f64 <= limit {
@@ -367,6 +375,7 @@ pub(crate) fn transform_null(call: &mut Call<'_>) -> Answer {
     let references = call.args.series(2);
     let printed = numbers::general(default);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         one.tags.set("transformNull", tag.as_str());
         one.is_integer = false;
         if references.is_empty() {
@@ -379,6 +388,7 @@ pub(crate) fn transform_null(call: &mut Call<'_>) -> Answer {
         call.engine.charge_steps(one.values.len().saturating_mul(references.len()))?;
         for at in 0..one.values.len() {
             let time = one.time(at);
+            call.engine.poll(references.len())?;
             if one.values[at].is_nan() && references.iter().any(|reference| knows(reference, time)) {
                 one.values[at] = default;
             }
@@ -398,6 +408,7 @@ pub(crate) fn is_non_null(call: &mut Call<'_>) -> Answer {
     let label = Label::plain("isNonNull", "1");
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         label.apply(one);
         one.values.iter_mut().for_each(|value| *value = if value.is_nan() { 0.0 } else { 1.0 });
         one.is_integer = true;
@@ -409,6 +420,7 @@ pub(crate) fn is_non_null(call: &mut Call<'_>) -> Answer {
 pub(crate) fn changed(call: &mut Call<'_>) -> Answer {
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         one.rename_with_path(format!("changed({})", one.name));
         let mut previous = f64::NAN;
         for value in &mut one.values {

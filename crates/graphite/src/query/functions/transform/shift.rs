@@ -16,6 +16,7 @@ pub(crate) fn time_shift(call: &mut Call<'_>) -> Answer {
     let shift = signed(&shift);
     let mut results = call.evaluate_first(moved)?;
     for one in &mut results {
+        call.engine.poll(one.values.len())?;
         one.tags.set("timeShift", shift.as_str());
         one.name = format!("timeShift({}, \"{shift}\")", one.name);
         one.end = if reset_end { end } else { one.end - one.start + start };
@@ -37,6 +38,7 @@ pub(crate) fn time_stack(call: &mut Call<'_>) -> Answer {
     let mut results = Vec::new();
     for (factor, range) in stack {
         for mut one in call.evaluate_first(range)? {
+            call.engine.poll(one.values.len())?;
             one.tags.set("timeShiftUnit", unit.as_str());
             one.tags.set("timeShift", factor.to_string());
             one.rename_with_path(format!("timeShift({}, {unit}, {factor})", one.name));
@@ -55,6 +57,7 @@ pub(crate) fn time_slice(call: &mut Call<'_>) -> Answer {
     };
     let mut series = call.args.series(0);
     for one in &mut series {
+        call.engine.poll(one.values.len())?;
         one.tags.set("timeSliceStart", start.to_string());
         one.tags.set("timeSliceEnd", end.to_string());
         one.name = format!("timeSlice({}, {start}, {end})", one.name);

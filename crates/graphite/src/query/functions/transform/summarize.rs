@@ -31,6 +31,7 @@ fn buckets(
             known += usize::from(series.time(at) >= bucket && !series.values[at].is_nan());
             at += 1;
         }
+        call.engine.poll(1 + at - first)?;
         let is_enough = is_known(known, room, series.x_files_factor);
         values.push(if is_enough { function.of(&series.values[first..at]) } else { f64::NAN });
         bucket += interval;
@@ -51,6 +52,7 @@ pub(crate) fn summarize(call: &mut Call<'_>) -> Answer {
     let align_to_from = call.args.is_true(3);
     let mut results = Vec::new();
     for mut one in call.args.series(0) {
+        call.engine.poll(one.values.len())?;
         let (start, mut end) = if align_to_from {
             (one.start, one.end)
         } else {
@@ -92,6 +94,7 @@ pub(crate) fn smart_summarize(call: &mut Call<'_>) -> Answer {
     };
     let mut results = Vec::new();
     for mut one in call.evaluate_first(range)? {
+        call.engine.poll(one.values.len())?;
         let (start, end) = (one.start, one.end);
         let (values, end) = buckets(call, &one, function, interval, (start, end))?;
         one.tags.set("smartSummarize", text.as_str());
@@ -112,6 +115,7 @@ pub(crate) fn hitcount(call: &mut Call<'_>) -> Answer {
     let mut series = call.evaluate_first(range)?;
     let mut results = Vec::new();
     for mut one in series.drain(..) {
+        call.engine.poll(one.values.len())?;
         if is_aligned {
             one.end = one.start + (one.end - one.start).div_euclid(interval) * interval + interval;
         }
@@ -166,6 +170,7 @@ fn hits(series: &Series, start: i64, interval: i64, count: usize) -> Vec<f64> {
 pub(crate) fn compress_periodic_gaps(call: &mut Call<'_>) -> Answer {
     let mut results = Vec::new();
     for mut one in call.args.series(0) {
+        call.engine.poll(one.values.len())?;
         one.rename_with_path(format!("compressPeriodicGaps({})", one.name));
         if let Some((first, period)) = period(&one.values) {
             let interval = period as i64 * one.step;
