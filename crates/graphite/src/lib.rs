@@ -2,10 +2,12 @@
 //! a trait, times are arguments.
 
 pub mod catalog;
+mod file_series;
 #[cfg(any(test, feature = "memory_tree"))]
 pub mod memory_tree;
 mod python_regex;
 pub mod query;
 pub mod whisper;
 
+pub use file_series::series_of_file;
 pub use python_regex::RegexFault;

@@ -22,7 +22,7 @@ pub struct Fetched {
     pub end: i64,
     /// Seconds between two values, at least 1.
     pub step: i64,
-    /// The values; NaN where there is no point.
+    /// The values; NaN where there is no point, as [`series_of_file`](crate::series_of_file) makes them.
     pub values: Vec<f64>,
 }
 

@@ -18,7 +18,8 @@ pub struct Fetched {
     pub end: i64,
     /// Seconds between two values.
     pub step: u32,
-    /// (end - start) / step values; none where nothing is stored.
+    /// (end - start) / step values; none where nothing is stored. Queries have NaN there:
+    /// [`series_of_file`](crate::series_of_file).
     pub values: Vec<Option<f64>>,
 }
 
