@@ -11,6 +11,7 @@ use graphite::catalog::{
     Catalog, CatalogLimits, Expressions, Glob, Progress, Search, SearchLimits, TagList, Wanted,
 };
 
+const SEED: u64 = 1;
 const SERVERS: u32 = 10_000;
 const LIMITS: CatalogLimits = CatalogLimits { names_max: 4_000_000, bytes_max: 4 << 30 };
 const SEARCH: SearchLimits = SearchLimits { results_max: 2_000_000, steps_max: 100_000_000 };
@@ -44,7 +45,7 @@ fn unlike_tags(at: u32) -> String {
 }
 
 fn build(what: &str, all: &[String]) -> Catalog {
-    let mut catalog = Catalog::new(LIMITS);
+    let mut catalog = Catalog::new(LIMITS, SEED);
     let began = cpu_s();
     for name in all {
         catalog.insert(name.as_bytes()).expect("within the limits");
@@ -114,7 +115,7 @@ fn saved(catalog: &Catalog) {
     let began = cpu_s();
     while snapshot.next(catalog, &mut file) {}
     let written = cpu_s();
-    let mut reader = Reader::new(LIMITS);
+    let mut reader = Reader::new(LIMITS, SEED);
     reader.begin();
     file.chunks(1 << 20).for_each(|portion| reader.push(portion));
     let report = reader.end();

@@ -130,13 +130,13 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// An empty catalog.
-    pub fn new(limits: CatalogLimits) -> Catalog {
+    /// An empty catalog, whose hashes have a seed that nobody outside knows.
+    pub fn new(limits: CatalogLimits, seed: u64) -> Catalog {
         Catalog {
             limits: CatalogLimits { names_max: limits.names_max.min(NAMES_MAX), ..limits },
-            texts: Texts::new(),
-            tree: Tree::new(),
-            tags: TagIndex::new(),
+            texts: Texts::new(seed),
+            tree: Tree::new(seed),
+            tags: TagIndex::new(seed),
             series: Pages::default(),
             first_vacant: LAST,
             names: 0,

@@ -19,8 +19,8 @@ pub(super) struct TagIndex {
 }
 
 impl TagIndex {
-    pub(super) fn new() -> TagIndex {
-        TagIndex { tree: Tree::new(), ids: Pages::default(), ids_bytes: 0, keys: Texts::new() }
+    pub(super) fn new(seed: u64) -> TagIndex {
+        TagIndex { tree: Tree::new(seed), ids: Pages::default(), ids_bytes: 0, keys: Texts::new(seed) }
     }
 
     pub(super) fn has_room(&self) -> bool {

@@ -12,7 +12,7 @@ use super::series::align::{Column, Grid, align};
 use super::target::Expr;
 
 /// A time range in epoch seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Range {
     /// Points after this time.
     pub from: i64,

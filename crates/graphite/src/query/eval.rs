@@ -7,7 +7,7 @@
 //! that functions make from data (`applyByNode`, `useSeriesAbove`, `aliasQuery`).
 //! Not here: what functions do (`functions`), and how arguments are checked (`table`).
 
-use hashbrown::HashMap;
+use std::collections::BTreeMap;
 
 use super::budget::{Budget, STEPS_BETWEEN_POLLS};
 use super::call::{Args, Call, Engine, Range, Request, State, Value};
@@ -38,7 +38,7 @@ pub fn render(
     let mut evaluation = Evaluation {
         request,
         fetch,
-        fetched: HashMap::default(),
+        fetched: BTreeMap::new(),
         budget: Budget::new(request.limits),
         unpolled_steps: 0,
         state: State::default(),
@@ -72,7 +72,7 @@ struct Entry {
 struct Evaluation<'e> {
     request: &'e Request<'e>,
     fetch: &'e mut dyn Fetch,
-    fetched: HashMap<Ask, Entry, foldhash::fast::RandomState>,
+    fetched: BTreeMap<Ask, Entry>,
     budget: Budget,
     /// Work since the store was asked whether to go on.
     unpolled_steps: usize,

@@ -7,7 +7,7 @@ use super::call::Range;
 use super::series::Fetched;
 
 /// Which series a part of a target wants.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Selector {
     /// Those whose names match a path with globs.
     Glob(String),
@@ -25,7 +25,7 @@ impl fmt::Display for Selector {
 }
 
 /// Some series for one time range.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ask {
     /// Which series.
     pub selector: Selector,

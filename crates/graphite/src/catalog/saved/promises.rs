@@ -7,6 +7,7 @@ use crate::catalog::{
     Catalog, CatalogLimits, Expressions, Glob, Progress, Search, SearchLimits, Wanted, normal_name,
 };
 
+const SEED: u64 = 1;
 const LIMITS: CatalogLimits = CatalogLimits { names_max: 1000, bytes_max: 4 << 20 };
 /// What a catalog may use above its limit: a page of each array.
 const SLACK_BYTES: usize = 1 << 20;
@@ -16,7 +17,7 @@ const SLACK_BYTES: usize = 1 << 20;
 pub fn check_glob(bytes: &[u8]) {
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let query = lines.next_back().unwrap_or_default();
-    let mut catalog = Catalog::new(LIMITS);
+    let mut catalog = Catalog::new(LIMITS, SEED);
     for name in lines {
         if let Ok(inserted) = catalog.insert(name) {
             let mut normal = Vec::new();
@@ -62,7 +63,7 @@ pub fn check_saved(bytes: &[u8]) {
             _ => file.extend_from_slice(bytes),
         }
         write(Kind::Changes, 2, b"\x01\x01\x04last", &mut file);
-        let mut reader = Reader::new(LIMITS);
+        let mut reader = Reader::new(LIMITS, SEED);
         reader.begin();
         let (one, other) = file.split_at(file.len() / 2);
         reader.push(one);
@@ -81,7 +82,7 @@ pub fn check_saved(bytes: &[u8]) {
 fn check_again(catalog: &Catalog) {
     let (mut snapshot, mut file) = (Snapshot::new(1), Vec::new());
     while snapshot.next(catalog, &mut file) {}
-    let mut reader = Reader::new(LIMITS);
+    let mut reader = Reader::new(LIMITS, SEED);
     reader.begin();
     reader.push(&file);
     let report = reader.end();

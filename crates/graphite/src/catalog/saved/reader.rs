@@ -126,10 +126,10 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader into an empty catalog.
-    pub fn new(limits: CatalogLimits) -> Reader {
+    /// A reader into an empty catalog, whose hashes have this seed.
+    pub fn new(limits: CatalogLimits, seed: u64) -> Reader {
         Reader {
-            catalog: Catalog::new(limits),
+            catalog: Catalog::new(limits, seed),
             bytes: Vec::new(),
             offset: 0,
             expected: 0,

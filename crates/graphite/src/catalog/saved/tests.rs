@@ -5,10 +5,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::catalog::{Catalog, CatalogLimits, SeriesId};
 
+const SEED: u64 = 1;
 const LIMITS: CatalogLimits = CatalogLimits { names_max: 100_000, bytes_max: 64 << 20 };
 
 fn filled(count: u32) -> Catalog {
-    let mut catalog = Catalog::new(LIMITS);
+    let mut catalog = Catalog::new(LIMITS, SEED);
     for at in 0..count {
         let name = if at % 3 == 0 {
             format!("m{};host=h{at}", at % 10)
@@ -37,7 +38,7 @@ fn pieces(catalog: &Catalog) -> Vec<Vec<u8>> {
 }
 
 fn read(files: &[&[u8]]) -> (Catalog, Vec<SavedReport>) {
-    let mut reader = Reader::new(LIMITS);
+    let mut reader = Reader::new(LIMITS, SEED);
     let mut reports = Vec::new();
     for file in files {
         reader.begin();
@@ -83,7 +84,7 @@ fn a_snapshot_is_read_with_names_and_ids() {
         assert!(saved.insert(name.as_bytes()).is_ok() && catalog.insert(name.as_bytes()).is_ok());
     }
     catalog.check();
-    let (empty, reports) = read(&[&pieces(&Catalog::new(LIMITS)).concat()]);
+    let (empty, reports) = read(&[&pieces(&Catalog::new(LIMITS, SEED)).concat()]);
     assert!(empty.is_empty() && reports[0].ended && reports[0].damages == 0);
 }
 
@@ -177,7 +178,7 @@ fn a_report_lists_some_damage_and_counts_all() {
 #[test]
 fn limits_hold_while_a_catalog_is_read() {
     let file = pieces(&filled(1000)).concat();
-    let mut reader = Reader::new(CatalogLimits { names_max: 500, ..LIMITS });
+    let mut reader = Reader::new(CatalogLimits { names_max: 500, ..LIMITS }, SEED);
     reader.begin();
     reader.push(&file);
     let report = reader.end();
@@ -188,7 +189,7 @@ fn limits_hold_while_a_catalog_is_read() {
     // One id far away must not take memory for all ids before it.
     let mut far = Vec::new();
     piece::write(piece::Kind::Names, 0, b"\xff\xff\xff\x7f\x00\x01a", &mut far);
-    let mut reader = Reader::new(CatalogLimits { names_max: u32::MAX, bytes_max: 1 << 20 });
+    let mut reader = Reader::new(CatalogLimits { names_max: u32::MAX, bytes_max: 1 << 20 }, SEED);
     reader.push(&far);
     assert_eq!(reader.end().refused, 1);
     assert!(reader.finish().memory_bytes() < 1 << 20);
@@ -201,7 +202,7 @@ fn bodies_of_damaged_pieces_are_not_hashed_again_and_again() {
     piece::write(piece::Kind::Names, 0, &[0; PIECE_BYTES_MAX], &mut header);
     header.truncate(piece::HEADER_BYTES);
     let file = header.repeat(40_000);
-    let mut reader = Reader::new(LIMITS);
+    let mut reader = Reader::new(LIMITS, SEED);
     reader.begin();
     reader.push(&file);
     assert!(reader.hashed_bytes() <= 5 * file.len() as u64, "{}", reader.hashed_bytes());
@@ -235,7 +236,7 @@ proptest! {
     fn a_snapshot_and_its_journal_give_the_catalog(
         before in prop::collection::vec(change(), 0..40), during in prop::collection::vec(change(), 0..80),
     ) {
-        let mut catalog = Catalog::new(LIMITS);
+        let mut catalog = Catalog::new(LIMITS, SEED);
         let mut journal = Journal::new(1);
         let mut snapshot = Snapshot::new(1);
         let (mut log, mut file) = (Vec::new(), Vec::new());

@@ -1,5 +1,6 @@
 //! Memory of the catalog: compact collections addressed by 32-bit numbers. Nothing here knows what a name is.
 
+mod hasher;
 mod ids;
 mod pages;
 mod table;

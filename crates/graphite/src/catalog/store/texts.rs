@@ -3,10 +3,7 @@
 //! Texts lie one after the other in pages, each behind its number and its length. When more bytes are unused than used,
 //! the texts of the emptiest page move to the end and the page is freed: one page at a time, so that no call takes long.
 
-use std::hash::BuildHasher;
-
-use foldhash::fast::RandomState;
-
+use super::hasher::KeyHasher;
 use super::table::Table;
 use super::{NONE, Pages};
 
@@ -46,11 +43,11 @@ pub(in crate::catalog) struct Texts {
     used: usize,
     unused: usize,
     table: Table,
-    hasher: RandomState,
+    hasher: KeyHasher,
 }
 
 impl Texts {
-    pub(in crate::catalog) fn new() -> Texts {
+    pub(in crate::catalog) fn new(seed: u64) -> Texts {
         Texts {
             entries: Pages::default(),
             vacant: NONE,
@@ -60,7 +57,7 @@ impl Texts {
             used: 0,
             unused: 0,
             table: Table::new(),
-            hasher: RandomState::default(),
+            hasher: KeyHasher::new(seed),
         }
     }
 
@@ -206,7 +203,7 @@ fn text_at(pages: &[Page], at: u32) -> &[u8] {
 
 #[test]
 fn texts_are_found_until_they_are_freed() {
-    let mut texts = Texts::new();
+    let mut texts = Texts::new(1);
     let text = |at: usize| vec![b'a' + (at % 7) as u8; at];
     let numbers: Vec<u32> = (0..1000).map(|at| texts.intern(&text(at))).collect();
     assert_eq!(texts.intern(&text(500)), numbers[500]);
@@ -223,7 +220,7 @@ fn texts_are_found_until_they_are_freed() {
 
 #[test]
 fn texts_that_come_and_go_do_not_grow_the_memory() {
-    let mut texts = Texts::new();
+    let mut texts = Texts::new(1);
     let mut alive = std::collections::VecDeque::new();
     let mut moved = false;
     for round in 0..60_000usize {

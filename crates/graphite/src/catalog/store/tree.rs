@@ -5,10 +5,7 @@
 //! together, and [`Tree::moves`] counts up. So a listing that was interrupted goes on where it stopped unless the count
 //! has changed.
 
-use std::hash::BuildHasher;
-
-use foldhash::fast::RandomState;
-
+use super::hasher::KeyHasher;
 use super::table::Table;
 use super::{NONE, Pages};
 
@@ -56,12 +53,12 @@ pub(in crate::catalog) struct Tree {
     vacant_lists: Vec<u32>,
     list_bytes: usize,
     table: Table,
-    hasher: RandomState,
+    hasher: KeyHasher,
     moves: u64,
 }
 
 impl Tree {
-    pub(in crate::catalog) fn new() -> Tree {
+    pub(in crate::catalog) fn new(seed: u64) -> Tree {
         let mut nodes = Pages::default();
         let root = Node { parent: NONE, text: NONE, at: 0, children: NONE, series: NO_SERIES };
         assert_eq!(nodes.push(root), ROOT, "the first node");
@@ -72,7 +69,7 @@ impl Tree {
             vacant_lists: Vec::new(),
             list_bytes: 0,
             table: Table::new(),
-            hasher: RandomState::default(),
+            hasher: KeyHasher::new(seed),
             moves: 0,
         }
     }
@@ -277,7 +274,7 @@ mod tests {
 
     #[test]
     fn children_are_found_and_listed() {
-        let mut tree = Tree::new();
+        let mut tree = Tree::new(1);
         let all: Vec<u32> = (0..1000).map(|text| tree.add(ROOT, text)).collect();
         let inner = tree.add(all[3], 7);
         assert_eq!(
@@ -298,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_slot_stays_while_others_come_and_go() {
-        let mut tree = Tree::new();
+        let mut tree = Tree::new(1);
         let all: Vec<u32> = (0..100).map(|text| tree.add(ROOT, text)).collect();
         let before: Vec<Slot> = (0..100).map(|at| tree.slot(ROOT, at)).collect();
         for at in (0..100).step_by(2) {

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 
 use super::expression::{Expression, Expressions, Operator};
 use super::list::{cut, is_beyond};
@@ -76,7 +76,8 @@ pub struct TagSearch {
 struct Resolved {
     tag: Option<u32>,
     value: Option<u32>,
-    known: HashMap<u32, bool, RandomState>,
+    /// Nodes are numbered by the catalog: no client chooses the keys, so that they need no secret seed.
+    known: HashMap<u32, bool, FixedState>,
 }
 
 impl TagSearch {

@@ -28,7 +28,7 @@ fn good_files_find_something() {
     for (file, bytes) in files("good") {
         let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
         let query = lines.pop().expect("a last line");
-        let mut catalog = Catalog::new(limits());
+        let mut catalog = Catalog::new(limits(), SEED);
         for name in lines {
             catalog.insert(name).expect("a good name");
         }

@@ -200,7 +200,7 @@ proptest! {
 
     #[test]
     fn globs_agree_with_the_reference(names in names(), glob in glob()) {
-        let mut catalog = Catalog::new(limits());
+        let mut catalog = Catalog::new(limits(), SEED);
         for name in &names {
             catalog.insert(name.as_bytes()).expect("a name");
         }
@@ -224,7 +224,7 @@ proptest! {
         changes in prop::collection::vec((any::<bool>(), "[ab]{1,2}(\\.[ab]{1,2}){0,2}"), 0..60),
         glob in glob(), slice in 1u64..6, many in any::<bool>(),
     ) {
-        let mut catalog = Catalog::new(limits());
+        let mut catalog = Catalog::new(limits(), SEED);
         let filler = |at: usize| format!("a.f{at}");
         if many {
             // Most of them go during the search, so that children move.

@@ -8,7 +8,7 @@ use super::*;
 
 #[test]
 fn names_are_inserted_found_renamed_and_removed() {
-    let mut catalog = Catalog::new(limits());
+    let mut catalog = Catalog::new(limits(), SEED);
     let id = catalog.insert(b"a.b").expect("a name").id();
     assert_eq!(catalog.insert(b"a.b"), Ok(Inserted::Known(id)));
     let tagged = catalog.insert(b"m;y=2;x=1").expect("a name").id();
@@ -38,7 +38,7 @@ fn names_are_inserted_found_renamed_and_removed() {
 
 #[test]
 fn a_catalog_refuses_names_above_its_limits() {
-    let mut catalog = Catalog::new(CatalogLimits { names_max: 2, ..limits() });
+    let mut catalog = Catalog::new(CatalogLimits { names_max: 2, ..limits() }, SEED);
     catalog.insert(b"a").expect("below the limit");
     catalog.insert(b"b").expect("at the limit");
     assert_eq!(catalog.insert(b"c"), Err(Refused::TooManyNames { names_max: 2 }));
@@ -49,7 +49,7 @@ fn a_catalog_refuses_names_above_its_limits() {
     catalog.check();
 
     const BYTES_MAX: usize = 2 << 20;
-    let mut catalog = Catalog::new(CatalogLimits { bytes_max: BYTES_MAX, ..limits() });
+    let mut catalog = Catalog::new(CatalogLimits { bytes_max: BYTES_MAX, ..limits() }, SEED);
     let mut count = 0;
     let refused = loop {
         match catalog.insert(format!("some.name{count}.{count};host=h{count}").as_bytes()) {
@@ -64,7 +64,7 @@ fn a_catalog_refuses_names_above_its_limits() {
 
 #[test]
 fn memory_is_given_back_while_names_come_and_go() {
-    let mut catalog = Catalog::new(limits());
+    let mut catalog = Catalog::new(limits(), SEED);
     let name = |round: u32| match round % 3 {
         0 => format!("servers.web{}.metric{round}", round / 50),
         1 => format!("pods.pod{round}.cpu"),
@@ -110,7 +110,7 @@ proptest! {
     fn a_catalog_is_a_map_of_names(
         steps in prop::collection::vec((0u8..4, "[ab](\\.[ab]{1,2}){0,3}|[ab];[xy]=[12](;z=[12])?", "[ab](\\.[ab]){0,3}|a;x=[1-4]"), 0..150),
     ) {
-        let mut catalog = Catalog::new(limits());
+        let mut catalog = Catalog::new(limits(), SEED);
         let mut model: BTreeMap<String, SeriesId> = BTreeMap::new();
         for (kind, name, other) in steps {
             match kind {
@@ -155,7 +155,7 @@ proptest! {
     fn any_bytes_are_a_name_or_are_refused(names in prop::collection::vec(
         prop::collection::vec(prop_oneof![Just(b';'), Just(b'='), Just(b'.'), Just(b'{'), Just(b'"'), Just(b'}'), Just(b'~'),
             Just(b'\\'), any::<u8>()], 0..30), 0..20)) {
-        let mut catalog = Catalog::new(limits());
+        let mut catalog = Catalog::new(limits(), SEED);
         for name in names {
             if let Ok(inserted) = catalog.insert(&name) {
                 let mut normal = Vec::new();

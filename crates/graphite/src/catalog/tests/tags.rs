@@ -116,7 +116,7 @@ fn tags_and_values_of_matching_series_are_completed() {
 
 #[test]
 fn searches_by_tags_have_limits() {
-    let mut catalog = Catalog::new(limits());
+    let mut catalog = Catalog::new(limits(), SEED);
     for at in 0..1000 {
         catalog.insert(format!("m;id=a{at}{};dc=x", "a".repeat(100)).as_bytes()).expect("a name");
     }
@@ -178,7 +178,7 @@ proptest! {
         texts in prop::collection::vec(expression(), 1..4),
         slice in 1u64..10,
     ) {
-        let mut catalog = Catalog::new(limits());
+        let mut catalog = Catalog::new(limits(), SEED);
         for name in &stay {
             catalog.insert(name.as_bytes()).expect("a name");
         }

@@ -1,6 +1,7 @@
 //! Functions that choose series, values, or the order of series.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use crate::query::call::{Answer, Call, Value};
 use crate::query::error::QueryError;
@@ -171,7 +172,7 @@ pub(crate) fn remove_empty_series(call: &mut Call<'_>) -> Answer {
 
 /// `unique(*S)`.
 pub(crate) fn unique(call: &mut Call<'_>) -> Answer {
-    let mut seen = hashbrown::HashSet::<String, foldhash::fast::RandomState>::default();
+    let mut seen = BTreeSet::<String>::new();
     keep(call, |one| seen.insert(one.name.clone()))
 }
 

@@ -1,5 +1,7 @@
 //! Nodes of names: the parts between dots, and tags.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::query::call::Value;
 use crate::query::series::Series;
 use crate::query::target::{Expr, ExprKind, ParseOptions, parse};
@@ -45,7 +47,7 @@ pub(super) fn first_path(name: &str) -> Option<String> {
 /// Series in groups of one key each, in the order of the first of each group.
 pub(super) fn group(series: Vec<Series>, key: impl Fn(&Series) -> String) -> Vec<(String, Vec<Series>)> {
     let mut groups: Vec<(String, Vec<Series>)> = Vec::new();
-    let mut places = hashbrown::HashMap::<String, usize, foldhash::fast::RandomState>::default();
+    let mut places = BTreeMap::<String, usize>::new();
     for one in series {
         let key = key(&one);
         match places.get(&key) {
@@ -61,7 +63,7 @@ pub(super) fn group(series: Vec<Series>, key: impl Fn(&Series) -> String) -> Vec
 
 /// Distinct paths joined by commas, in order: the arguments in the name of a combined series.
 pub(super) fn paths(series: &[Series]) -> String {
-    let mut seen = hashbrown::HashSet::<&str, foldhash::fast::RandomState>::default();
+    let mut seen = BTreeSet::<&str>::new();
     let distinct: Vec<&str> =
         series.iter().map(|s| s.path.as_str()).filter(|path| seen.insert(path)).collect();
     distinct.join(",")

@@ -109,7 +109,7 @@ fn one_fetch_has_all_paths_and_ranges() {
     let results = render(&targets, &request(1_710_001_800, 1_710_002_400), &mut store).expect("targets");
     assert_eq!(store.fetches.len(), 1, "{:?}", store.fetches);
     let asks = &store.fetches[0];
-    let distinct: std::collections::HashSet<&Ask> = asks.iter().collect();
+    let distinct: std::collections::BTreeSet<&Ask> = asks.iter().collect();
     assert_eq!(distinct.len(), asks.len(), "nothing is fetched twice");
     assert_eq!(results.len(), 6);
     assert_values(&results[1].values, "30,31,32,33,34,35,36,37,38,39", "one minute earlier");

@@ -1,5 +1,7 @@
 //! `asPercent`: values as a share of a total, for all series, pairs, or groups by nodes.
 
+use std::collections::BTreeMap;
+
 use super::{divided, rows_of_two};
 use crate::query::call::{Answer, Call, Value};
 use crate::query::error::QueryError;
@@ -123,7 +125,7 @@ fn by_nodes(
         let total = if group.len() == 1 { group.remove(0) } else { sum(call, &group)? };
         sums.push((key, total));
     }
-    let places: hashbrown::HashMap<&str, usize, foldhash::fast::RandomState> =
+    let places: BTreeMap<&str, usize> =
         sums.iter().enumerate().map(|(at, (key, _))| (key.as_str(), at)).collect();
     let mut used = vec![false; sums.len()];
     let mut results = Vec::new();
