@@ -7,6 +7,7 @@ mod file_series;
 pub mod memory_tree;
 mod python_regex;
 pub mod query;
+pub mod store;
 pub mod whisper;
 
 pub use file_series::series_of_file;

@@ -1,6 +1,6 @@
 //! A tree of files in memory, for tests, the fuzz target and the simulator. It counts calls, and fails on request.
 //!
-//! Never part of a packet's path. Not here yet: crashes. Syncs are counted, and everything written survives.
+//! Never part of a packet's path. A crash is a copy of the tree from the last sync.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -132,6 +132,20 @@ impl MemoryTree {
     pub fn bytes(&self, path: &str) -> Result<Vec<u8>, DiskError> {
         let state = locked(&self.state);
         state.index(path).map(|index| state.files[index].clone())
+    }
+
+    /// A copy of the tree as it is now: what a power loss leaves of it, if this is called when everything is synced.
+    pub fn copy(&self) -> MemoryTree {
+        let state = locked(&self.state);
+        let State { files, paths, modified, now, .. } = &*state;
+        let copied = State {
+            files: files.clone(),
+            paths: paths.clone(),
+            modified: modified.clone(),
+            now: *now,
+            ..State::default()
+        };
+        MemoryTree { state: Arc::new(Mutex::new(copied)) }
     }
 
     /// Sets the time at which files are written from now on, in Unix seconds.

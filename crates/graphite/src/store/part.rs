@@ -1,0 +1,274 @@
+//! Some of the series: those with points in memory, in the order in which they have to be written.
+//!
+//! A series has points that nobody writes yet (`points[writing..]`) and those of a job (`points[..writing]`), which stay readable until
+//! they are in the file. While it has points it is in one of four places: `order` (oldest first), `creates` (no file yet, waits for a
+//! limit of new files), `failed` (its file could not be written) or `jobs`. Newer points than those of its job put it into `order` as well;
+//! such an entry is skipped when the points have been written with others meanwhile.
+//! Invariant: [`Part::oldest_block`] is at most the number of the oldest block with a point in memory.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use hashbrown::HashTable;
+
+/// Bytes of a point in memory.
+pub(super) const POINT_BYTES: u64 = size_of::<Packed>() as u64;
+
+/// A time and a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packed {
+    pub(super) time: u32,
+    value: [u8; 8],
+}
+
+impl Packed {
+    pub(super) fn new(time: u32, value: f64) -> Packed {
+        Packed { time, value: value.to_ne_bytes() }
+    }
+
+    pub(super) fn value(self) -> f64 {
+        f64::from_ne_bytes(self.value)
+    }
+}
+
+/// What is known of the file of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileState {
+    /// Nobody has looked.
+    Unknown,
+    /// It has none yet.
+    Absent,
+    /// It was written.
+    Exists,
+    /// It is damaged or foreign, and was left alone.
+    Unusable,
+}
+
+/// A series that had points since the start.
+#[derive(Debug)]
+pub(super) struct Series {
+    /// Its name: place in the arena.
+    at: u32,
+    length: u16,
+    pub(super) file: FileState,
+    /// It is in `creates` or `failed`, with all of its points.
+    waits: bool,
+    /// Points of the last job: the next ones are about as many.
+    last_count: u16,
+    /// Seconds that its file covers, and how far in the future a point may be.
+    pub(super) retention: u32,
+    pub(super) future: u32,
+    /// The job writes these first points.
+    writing: u32,
+    points: Vec<Packed>,
+}
+
+/// A series that has to be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    pub(super) series: u32,
+    /// The block of its oldest point.
+    pub(super) block: u64,
+    /// When that one came, Unix seconds.
+    pub(super) since: i64,
+    /// How often its file could not be written.
+    attempts: u32,
+}
+
+/// See the module's header.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    index: HashTable<u32>,
+    series: Vec<Series>,
+    names: Vec<u8>,
+    order: VecDeque<Due>,
+    creates: VecDeque<Due>,
+    /// By the time of the next attempt.
+    failed: BTreeMap<(i64, u32), Due>,
+    jobs: Vec<Due>,
+}
+
+impl Part {
+    pub(super) fn find(&self, hash: u64, name: &[u8]) -> Option<u32> {
+        self.index.find(hash, |at| self.name(*at) == name).copied()
+    }
+
+    pub(super) fn name(&self, series: u32) -> &[u8] {
+        let Series { at, length, .. } = &self.series[series as usize];
+        &self.names[*at as usize..][..usize::from(*length)]
+    }
+
+    pub(super) fn of(&mut self, series: u32) -> &mut Series {
+        &mut self.series[series as usize]
+    }
+
+    /// Adds a series; its name is at most 65,535 bytes long. None when the part is full: it has 2^32 bytes of names.
+    pub(super) fn add(&mut self, hash: u64, name: &[u8], rehash: impl Fn(&[u8]) -> u64) -> Option<u32> {
+        let (at, length) = (u32::try_from(self.names.len()).ok()?, u16::try_from(name.len()).ok()?);
+        at.checked_add(u32::from(length))?;
+        let number = u32::try_from(self.series.len()).ok()?;
+        self.names.extend_from_slice(name);
+        self.series.push(Series {
+            at,
+            length,
+            file: FileState::Unknown,
+            waits: false,
+            last_count: 0,
+            retention: u32::MAX,
+            future: u32::MAX,
+            writing: 0,
+            points: Vec::new(),
+        });
+        let (series, names) = (&self.series, &self.names);
+        let name_of = |number: &u32| {
+            let Series { at, length, .. } = &series[*number as usize];
+            &names[*at as usize..][..usize::from(*length)]
+        };
+        self.index.insert_unique(hash, number, |number| rehash(name_of(number)));
+        Some(number)
+    }
+
+    /// Adds a point. Returns by how many bytes the memory of points grew.
+    pub(super) fn push(&mut self, number: u32, point: Packed, block: u64, now: i64) -> u64 {
+        let series = &mut self.series[number as usize];
+        let is_first = series.points.len() == series.writing as usize;
+        if !is_first
+            && let Some(last) = series.points.last_mut()
+            && last.time == point.time
+        {
+            // The last value of a timestamp counts.
+            *last = point;
+            return 0;
+        }
+        let before = series.points.capacity();
+        if before == series.points.len() {
+            let more = if before == 0 { usize::from(series.last_count).max(4) } else { before.min(4096) };
+            series.points.reserve_exact(more);
+        }
+        series.points.push(point);
+        let grown = (series.points.capacity() - before) as u64 * POINT_BYTES;
+        if is_first {
+            self.order.push_back(Due { series: number, block, since: now, attempts: 0 });
+        }
+        grown
+    }
+
+    /// Takes the next series whose points are older than `before`, or one that failed and may be tried again. `may_create` says whether
+    /// a file may be created now.
+    pub(super) fn take(&mut self, before: i64, now: i64, may_create: bool) -> Option<Due> {
+        if let Some(entry) = self.failed.first_entry().filter(|entry| entry.key().0 <= now) {
+            let due = entry.remove();
+            return Some(self.begin(due));
+        }
+        if may_create && let Some(due) = self.creates.pop_front() {
+            return Some(self.begin(due));
+        }
+        while let Some(due) = self.order.pop_front_if(|due| due.since <= before) {
+            let series = &self.series[due.series as usize];
+            if series.waits || series.points.is_empty() {
+                continue;
+            }
+            if series.writing > 0 {
+                // Its newer points are due, but a job writes the others: they are next when it has ended.
+                self.order.push_front(due);
+                return None;
+            }
+            return Some(self.begin(due));
+        }
+        None
+    }
+
+    fn begin(&mut self, due: Due) -> Due {
+        let series = &mut self.series[due.series as usize];
+        series.writing = series.points.len() as u32;
+        series.waits = false;
+        self.jobs.push(due);
+        due
+    }
+
+    /// The points of a job.
+    pub(super) fn points_of_job(&self, due: Due) -> &[Packed] {
+        let series = &self.series[due.series as usize];
+        &series.points[..series.writing as usize]
+    }
+
+    /// All points of a series in memory, in the order in which they came.
+    pub(super) fn points(&self, series: u32) -> &[Packed] {
+        &self.series[series as usize].points
+    }
+
+    fn end(&mut self, due: Due) {
+        if let Some(at) = self.jobs.iter().position(|job| job.series == due.series) {
+            self.jobs.swap_remove(at);
+        }
+    }
+
+    /// The points of a job are in the file, or have another outcome. Returns the bytes that are free.
+    pub(super) fn done(&mut self, due: Due, file: FileState) -> u64 {
+        self.end(due);
+        let series = &mut self.series[due.series as usize];
+        let count = std::mem::take(&mut series.writing) as usize;
+        series.last_count = u16::try_from(count).unwrap_or(u16::MAX);
+        series.file = file;
+        let before = series.points.capacity();
+        if series.points.len() == count {
+            series.points = Vec::new();
+        } else {
+            series.points.drain(..count);
+        }
+        (before - series.points.capacity()) as u64 * POINT_BYTES
+    }
+
+    /// The file could not be written: its points stay, and are tried again after a pause that doubles up to a minute.
+    pub(super) fn failed(&mut self, due: Due, now: i64) {
+        self.wait(due);
+        let pause = (1_i64 << due.attempts.min(6)).min(60);
+        let due = Due { attempts: due.attempts.saturating_add(1), ..due };
+        self.failed.insert((now.saturating_add(pause), due.series), due);
+    }
+
+    /// The series has no file, and no file may be created now.
+    pub(super) fn wait_for_create(&mut self, due: Due) {
+        self.wait(due);
+        self.series[due.series as usize].file = FileState::Absent;
+        self.creates.push_back(due);
+    }
+
+    fn wait(&mut self, due: Due) {
+        self.end(due);
+        let series = &mut self.series[due.series as usize];
+        (series.writing, series.waits) = (0, true);
+    }
+
+    /// Forgets a series. Returns its points and the bytes that are free; none while a job writes it.
+    pub(super) fn remove(&mut self, hash: u64, name: &[u8]) -> Option<(u64, u64)> {
+        let Some(number) = self.find(hash, name) else { return Some((0, 0)) };
+        let series = &mut self.series[number as usize];
+        if series.writing > 0 {
+            return None;
+        }
+        let points = std::mem::take(&mut series.points);
+        let waited = std::mem::take(&mut series.waits);
+        if waited {
+            self.creates.retain(|due| due.series != number);
+            self.failed.retain(|_, due| due.series != number);
+        }
+        if let Ok(entry) = self.index.find_entry(hash, |at| *at == number) {
+            entry.remove();
+        }
+        Some((points.len() as u64, points.capacity() as u64 * POINT_BYTES))
+    }
+
+    /// The oldest block with points in memory.
+    pub(super) fn oldest_block(&self) -> Option<u64> {
+        let fronts = [self.order.front(), self.creates.front()].into_iter().flatten().map(|due| due.block);
+        let others = self.jobs.iter().map(|job| job.block);
+        let failed = self.failed.values().map(|due| due.block);
+        fronts.chain(others).chain(failed).min()
+    }
+
+    /// Points in memory, and series that have some.
+    pub(super) fn pending(&self) -> (u64, u64) {
+        let with = self.series.iter().filter(|series| !series.points.is_empty());
+        with.fold((0, 0), |(points, count), series| (points + series.points.len() as u64, count + 1))
+    }
+}

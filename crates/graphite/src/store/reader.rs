@@ -1,0 +1,222 @@
+//! Series for queries: names by glob or tags, and for each the values of its file with the points in memory.
+//!
+//! Points in memory are copied before the file is read: a point that is written in between is seen twice, and not never.
+
+use model::{DiskError, FileTree};
+
+use super::overlay::Overlay;
+use super::part::Packed;
+use super::{Store, locked};
+use crate::catalog::{
+    Expressions, Found, Glob, Progress, Search, SearchError, SearchLimits, TagSearch, Wanted,
+};
+use crate::query::{self, Ask, Fetch, FetchError, Range, Room, Selector, Stop};
+use crate::series_of_file;
+use crate::whisper::names::path_of;
+use crate::whisper::rules::header_of;
+use crate::whisper::{self, FetchRange, FileError, Header, Point, Scratch, WhisperFile};
+
+/// Steps of a search between two locks of the catalog: about a millisecond.
+pub const SEARCH_STEPS: u64 = 20_000;
+
+/// Most steps of a search: some ten seconds.
+const SEARCH_STEPS_MAX: u64 = 100_000_000;
+
+/// Reads a store for one request.
+#[derive(Debug)]
+pub struct Reader<'s, T, G> {
+    store: &'s Store,
+    tree: &'s T,
+    now: i64,
+    /// Whether to go on.
+    goes_on: G,
+    /// Files that could not be read, with the reason; the first few.
+    pub notes: Vec<(String, FileError)>,
+}
+
+/// Most notes of one request.
+const NOTES_MAX: usize = 20;
+
+impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
+    /// A reader. `now` in Unix seconds; `goes_on` is asked about each millisecond.
+    pub fn new(store: &'s Store, tree: &'s T, now: i64, goes_on: G) -> Reader<'s, T, G> {
+        Reader { store, tree, now, goes_on, notes: Vec::new() }
+    }
+
+    /// The names that a selector finds.
+    ///
+    /// # Errors
+    /// It is invalid, or a limit is reached.
+    pub fn find(
+        &mut self,
+        selector: &Selector,
+        wanted: Wanted,
+        results_max: usize,
+    ) -> Result<Found, FetchError> {
+        let limits = SearchLimits { results_max, steps_max: SEARCH_STEPS_MAX };
+        let failed = |error: SearchError| FetchError::Limit(error.to_string());
+        match selector {
+            Selector::Glob(path) => {
+                let glob = Glob::new(path.as_bytes()).map_err(|bad| FetchError::Limit(bad.to_string()))?;
+                let mut search = Search::new(glob, wanted, limits);
+                while search.step(&self.store.catalog(), SEARCH_STEPS).map_err(failed)? == Progress::More {
+                    (self.goes_on)().map_err(FetchError::Stopped)?;
+                }
+                Ok(search.finish())
+            }
+            Selector::Tags(texts) => {
+                let expressions = Expressions::parse(texts.iter().map(|text| text.as_bytes()));
+                let expressions = expressions.map_err(|bad| FetchError::Limit(bad.to_string()))?;
+                let mut search = TagSearch::new(expressions, crate::catalog::Completion::Series, limits);
+                while search.step(&self.store.catalog(), SEARCH_STEPS).map_err(failed)? == Progress::More {
+                    (self.goes_on)().map_err(FetchError::Stopped)?;
+                }
+                Ok(search.finish())
+            }
+        }
+    }
+
+    /// The values of one series. None when it has neither a file nor points, or nothing in the range.
+    ///
+    /// # Errors
+    /// Its file cannot be read.
+    pub fn fetch_series(&self, name: &[u8], range: Range) -> Result<Option<whisper::Fetched>, FileError> {
+        let points = self.points_of(name);
+        let file = self.open(name)?;
+        let header = match &file {
+            Some(file) => file.header().clone(),
+            None if points.is_empty() => return Ok(None),
+            None => {
+                let rules = self.store.rules();
+                let header = header_of(&rules.schemas, &rules.aggregations, name);
+                header.expect("checked rules give valid headers").into()
+            }
+        };
+        let Ok(Some(wanted)) = header.range(range.from, range.until, self.now) else { return Ok(None) };
+        if points.is_empty()
+            && let Some(file) = &file
+        {
+            return fetched(file.fetch_range(wanted)).map(Some);
+        }
+        if wanted.archive == 0 {
+            let values = match &file {
+                Some(file) => fetched(file.fetch_range(wanted))?.values,
+                None => vec![None; wanted.points() as usize],
+            };
+            return Ok(Some(self.with_points(values, wanted, &header, &points)));
+        }
+        self.as_written(file.as_ref(), &header, wanted, points).map(Some)
+    }
+
+    /// Values of the finest archive with the points in memory. Those that are too old for it are in coarser ones only.
+    fn with_points(
+        &self,
+        mut values: Vec<Option<f64>>,
+        range: FetchRange,
+        header: &Header,
+        points: &[Point],
+    ) -> whisper::Fetched {
+        let FetchRange { start, end, step, .. } = range;
+        let oldest = self.now - header.archives()[0].retention();
+        for point in points.iter().filter(|point| point.time >= oldest) {
+            let interval = point.time - point.time.rem_euclid(i64::from(step));
+            if (start..end).contains(&interval) {
+                values[((interval - start) / i64::from(step)) as usize] = Some(point.value);
+            }
+        }
+        whisper::Fetched { start, end, step, values }
+    }
+
+    /// Values of a coarser archive, as they are once the points are written.
+    fn as_written(
+        &self,
+        file: Option<&WhisperFile<T::File>>,
+        header: &std::sync::Arc<Header>,
+        range: FetchRange,
+        mut points: Vec<Point>,
+    ) -> Result<whisper::Fetched, FileError> {
+        let over = Overlay::new(file.map(WhisperFile::file));
+        let mut over = match file {
+            Some(_) => WhisperFile::open(over)?,
+            None => WhisperFile::create(over, header, whisper::Space::Sparse)?,
+        };
+        let update = &self.store.options.update;
+        over.update_many(&mut points, self.now, update, &mut Scratch::default())?;
+        fetched(over.fetch_range(range))
+    }
+
+    /// The points in memory, sorted by time; of equal times in the order in which they came.
+    fn points_of(&self, name: &[u8]) -> Vec<Point> {
+        let (part, hash) = self.store.part_of(name);
+        let part = locked(part);
+        let Some(series) = part.find(hash, name) else { return Vec::new() };
+        let unpacked = |one: &Packed| Point { time: i64::from(one.time), value: one.value() };
+        let mut points: Vec<Point> = part.points(series).iter().map(unpacked).collect();
+        drop(part);
+        if !points.is_sorted_by_key(|point| point.time) {
+            points.sort_by_key(|point| point.time);
+        }
+        points
+    }
+
+    fn open(&self, name: &[u8]) -> Result<Option<WhisperFile<T::File>>, FileError> {
+        let Ok(located) = path_of(name, self.store.options.names) else { return Ok(None) };
+        for path in [Some(&located.path), located.other.as_ref()].into_iter().flatten() {
+            match self.tree.open_to_read(path) {
+                Ok(file) => return WhisperFile::open(file).map(Some),
+                Err(DiskError::NotFound) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(None)
+    }
+
+    fn note(&mut self, name: &[u8], error: FileError) {
+        if self.notes.len() < NOTES_MAX {
+            self.notes.push((String::from_utf8_lossy(name).into_owned(), error));
+        }
+    }
+}
+
+/// The range comes from the header of the file: it has one archive more or less only if the file was replaced just now.
+fn fetched(result: Result<whisper::Fetched, whisper::FetchError>) -> Result<whisper::Fetched, FileError> {
+    result.map_err(|error| match error {
+        whisper::FetchError::File(error) => error,
+        whisper::FetchError::Range(_) => FileError::Disk(DiskError::Away),
+    })
+}
+
+impl<T: FileTree, G: FnMut() -> Result<(), Stop>> Fetch for Reader<'_, T, G> {
+    fn fetch(&mut self, asks: &[Ask], room: Room) -> Result<Vec<Vec<query::Fetched>>, FetchError> {
+        let (mut series, mut points) = (room.series, room.points);
+        let mut answers = Vec::with_capacity(asks.len());
+        for ask in asks {
+            let found = self.find(&ask.selector, Wanted::Leaves, series)?;
+            let mut answer = Vec::new();
+            for node in found.by_path() {
+                (self.goes_on)().map_err(FetchError::Stopped)?;
+                match self.fetch_series(node.path, ask.range) {
+                    Ok(Some(fetched)) => {
+                        let more = |left: &usize| left.checked_sub(fetched.values.len().max(1));
+                        points = more(&points).ok_or_else(|| {
+                            FetchError::Limit(
+                                "the series have more points than a request may fetch".to_owned(),
+                            )
+                        })?;
+                        let name = String::from_utf8_lossy(node.path).into_owned();
+                        answer.push(series_of_file(name, fetched));
+                    }
+                    Ok(None) => {}
+                    Err(error) => self.note(node.path, error),
+                }
+            }
+            series = series.saturating_sub(answer.len());
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
+    fn keep_going(&mut self) -> Result<(), Stop> {
+        (self.goes_on)()
+    }
+}

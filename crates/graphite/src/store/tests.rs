@@ -1,0 +1,438 @@
+//! The store with files in memory: bounds, order, faults, and random runs with crashes beside a model.
+
+use std::collections::BTreeMap;
+
+use model::FileTree as _;
+use proptest::prelude::*;
+
+use super::*;
+use crate::memory_tree::{Faults, MemoryTree};
+use crate::query::{Ask, Fetch as _, Range, Room, Selector};
+use crate::whisper::rules::{AggregationRule, Aggregations, SchemaRule, Schemas};
+use crate::whisper::{self, AggregationMethod, Layout, Point, WhisperFile, parse_retentions};
+use model::DiskError;
+
+const NOW: i64 = 1_800_000_000;
+
+fn rules(retentions: &str, method: AggregationMethod, factor: f32) -> Rules {
+    let layout = Layout::new(&parse_retentions(retentions).expect("valid")).expect("valid");
+    let schema = SchemaRule { section: "all".into(), pattern: String::new(), layout };
+    let rule = AggregationRule {
+        section: "all".into(),
+        pattern: String::new(),
+        x_files_factor: Some(factor),
+        method: Some(method),
+    };
+    Rules {
+        schemas: Schemas::new(vec![schema]).expect("valid"),
+        aggregations: Aggregations::new(vec![rule]).expect("valid"),
+    }
+}
+
+fn store(options: StoreOptions) -> Store {
+    Store::new(options, rules("10s:1h,1m:6h,10m:1d", AggregationMethod::Average, 0.5), 7)
+}
+
+fn point(time: i64, value: f64) -> Point {
+    Point { time, value }
+}
+
+/// Writes all series that are due. Returns what was done.
+fn write_due(store: &Store, tree: &MemoryTree, now: i64) -> Vec<WriteReport> {
+    let mut writer = Writer::default();
+    let mut reports = Vec::new();
+    while let Some(job) = store.next(now) {
+        reports.push(store.write(job, tree, &mut writer, now));
+    }
+    reports
+}
+
+fn read(
+    store: &Store,
+    tree: &MemoryTree,
+    name: &str,
+    range: (i64, i64),
+    now: i64,
+) -> Option<whisper::Fetched> {
+    let reader = Reader::new(store, tree, now, || Ok(()));
+    let (from, until) = range;
+    reader.fetch_series(name.as_bytes(), Range { from, until }).expect("the file can be read")
+}
+
+#[test]
+fn points_are_readable_before_and_after_they_are_written() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    for (time, value) in [(NOW - 20, 1.0), (NOW - 10, 2.0), (NOW - 10, 3.0)] {
+        assert_eq!(store.push(b"a.b", point(time, value), 0, NOW), Pushed::Taken);
+    }
+    store.pushed_up_to(1);
+    let before = read(&store, &tree, "a.b", (NOW - 40, NOW), NOW).expect("it is in memory");
+    assert_eq!(before.points().collect::<Vec<_>>(), [(NOW - 20, 1.0), (NOW - 10, 3.0)]);
+    assert_eq!((store.written_up_to(), store.pending()), (0, (2, 1)));
+    assert_eq!(write_due(&store, &tree, NOW + 239), [], "the points are not old enough");
+    let reports = write_due(&store, &tree, NOW + 240);
+    assert!(
+        matches!(&reports[..], [WriteReport { points: 2, created: true, error: None, .. }]),
+        "{reports:?}"
+    );
+    assert_eq!((store.written_up_to(), store.pending(), store.points_bytes()), (1, (0, 0), 0));
+    assert_eq!(read(&store, &tree, "a.b", (NOW - 40, NOW), NOW), Some(before));
+    assert_eq!(tree.exists("a/b.wsp"), Ok(true));
+}
+
+#[test]
+fn coarse_values_are_those_that_the_file_will_have() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    for at in 0..200 {
+        let time = NOW - 2_000 + at * 10;
+        assert_eq!(store.push(b"a", point(time, at as f64), at as u64, NOW), Pushed::Taken);
+        if at == 120 {
+            store.drain(true);
+            write_due(&store, &tree, NOW);
+            store.drain(false);
+        }
+    }
+    let ranges = [(NOW - 3_000, NOW), (NOW - 20_000, NOW), (NOW - 80_000, NOW), (NOW - 500, NOW - 100)];
+    let all = |store: &Store| ranges.map(|range| read(store, &tree, "a", range, NOW));
+    let before = all(&store);
+    assert!(before.iter().all(|found| found.as_ref().is_some_and(|found| found.points().count() > 0)));
+    store.drain(true);
+    write_due(&store, &tree, NOW);
+    assert_eq!(all(&store), before);
+}
+
+#[test]
+fn at_the_limit_of_memory_points_are_not_taken_until_others_are_written() {
+    let options = StoreOptions { points_bytes_max: 12 * 64, ..StoreOptions::default() };
+    let (store, tree) = (store(options), MemoryTree::new());
+    let push = |series: u64| store.push(format!("s{series}").as_bytes(), point(NOW, 1.0), series, NOW);
+    let taken = (0..1000).take_while(|series| push(*series) == Pushed::Taken).count();
+    assert!((10..=64).contains(&taken), "{taken}");
+    assert_eq!(push(5), Pushed::Full);
+    assert!(store.points_bytes() <= 12 * 64 + 12 * 4);
+    // Memory is short, so all are due.
+    let written = write_due(&store, &tree, NOW).len();
+    assert!(written > 0, "{written}");
+    assert_eq!(push(5), Pushed::Taken);
+}
+
+#[test]
+fn each_refused_point_is_counted_under_its_reason() {
+    let store = store(StoreOptions { series_max: 2, ..StoreOptions::default() });
+    let long = [b'a'; 5000];
+    let cases: [(&[u8], i64, Pushed); 8] = [
+        (b"a", NOW, Pushed::Taken),
+        (b"a", NOW - 86_401, Pushed::Refused(Refusal::TooOld)),
+        (b"a", NOW + 601, Pushed::Refused(Refusal::InFuture)),
+        (b"a", 1 << 40, Pushed::Refused(Refusal::InFuture)),
+        (b"a..b", NOW, Pushed::Refused(Refusal::BadName)),
+        (&long, NOW, Pushed::Refused(Refusal::BadName)),
+        (b"b;x=1", NOW, Pushed::Taken),
+        (b"c", NOW, Pushed::Refused(Refusal::TooManySeries)),
+    ];
+    for (name, time, want) in cases {
+        assert_eq!(store.push(name, point(time, 1.0), 0, NOW), want, "{}", String::from_utf8_lossy(name));
+    }
+    let refused = store.take_refused();
+    let want =
+        [(Refusal::BadName, 2), (Refusal::TooManySeries, 1), (Refusal::InFuture, 2), (Refusal::TooOld, 1)];
+    assert_eq!(refused, want);
+    assert_eq!(store.take_refused(), []);
+}
+
+#[test]
+fn a_name_with_its_tags_in_another_order_is_the_same_series() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    assert_eq!(store.push(b"m;b=2;a=1", point(NOW - 10, 1.0), 0, NOW), Pushed::Taken);
+    assert_eq!(store.push(b"m;a=1;b=2", point(NOW, 2.0), 1, NOW), Pushed::Taken);
+    let found = read(&store, &tree, "m;a=1;b=2", (NOW - 60, NOW), NOW).expect("it is in memory");
+    assert_eq!((found.points().count(), store.pending().1), (2, 1));
+}
+
+#[test]
+fn a_disk_error_keeps_the_points_and_is_tried_again_later() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    store.push(b"a", point(NOW, 1.0), 4, NOW);
+    store.pushed_up_to(5);
+    store.drain(true);
+    tree.set_faults(Faults { read_only: true, ..Faults::default() });
+    let reports = write_due(&store, &tree, NOW);
+    let error = Some(("a.wsp".to_owned(), WriteError::Disk(DiskError::Denied)));
+    assert_eq!((reports.len(), &reports[0].error), (1, &error));
+    store.push(b"a", point(NOW + 10, 2.0), 5, NOW);
+    store.pushed_up_to(6);
+    assert_eq!((store.written_up_to(), store.pending()), (4, (2, 1)));
+    assert_eq!(write_due(&store, &tree, NOW), [], "not at once");
+    assert_eq!(write_due(&store, &tree, NOW + 1).len(), 1, "it fails again, and pauses longer");
+    assert_eq!(write_due(&store, &tree, NOW + 2), []);
+    tree.set_faults(Faults::default());
+    let reports = write_due(&store, &tree, NOW + 60);
+    assert!(matches!(&reports[..], [WriteReport { points: 2, error: None, .. }]), "{reports:?}");
+    assert_eq!((store.written_up_to(), store.pending()), (6, (0, 0)));
+}
+
+#[test]
+fn a_damaged_file_is_left_alone_and_its_points_are_counted() {
+    let tree = MemoryTree::with_file("a.wsp", b"these are not the bytes of a whisper file").expect("a path");
+    let store = store(StoreOptions::default());
+    store.push(b"a", point(NOW, 1.0), 0, NOW);
+    store.push(b"b", point(NOW, 1.0), 0, NOW);
+    store.pushed_up_to(1);
+    store.drain(true);
+    let errors = write_due(&store, &tree, NOW).into_iter().filter_map(|report| report.error).count();
+    assert_eq!((errors, store.written_up_to()), (1, 1));
+    assert_eq!(store.push(b"a", point(NOW, 1.0), 1, NOW), Pushed::Refused(Refusal::UnusableFile));
+    assert_eq!(store.take_refused(), [(Refusal::UnusableFile, 2)]);
+    assert_eq!(tree.bytes("a.wsp").expect("it is there"), b"these are not the bytes of a whisper file");
+    let mut reader = Reader::new(&store, &tree, NOW, || Ok(()));
+    let ask = Ask { selector: Selector::Glob("*".into()), range: Range { from: NOW - 60, until: NOW } };
+    let answers = reader.fetch(&[ask], Room { series: 10, points: 1000 }).expect("the other series");
+    assert_eq!((answers[0].len(), &*answers[0][0].name, reader.notes.len()), (1, "b", 1));
+}
+
+#[test]
+fn limits_in_time_make_points_wait_and_lose_none() {
+    let options =
+        StoreOptions { creates_per_minute_max: 2, updates_per_second_max: 3, ..StoreOptions::default() };
+    let (store, tree) = (store(options), MemoryTree::new());
+    let push = |block: u64| {
+        for series in 0..5 {
+            store.push(format!("s{series}").as_bytes(), point(NOW, 1.0), block, NOW);
+        }
+        store.pushed_up_to(block + 1);
+    };
+    push(0);
+    store.drain(true);
+    let created = |now: i64| write_due(&store, &tree, now).iter().filter(|report| report.created).count();
+    assert_eq!([NOW, NOW + 1, NOW + 2].map(created), [2, 0, 0], "two new files in the first minute");
+    assert_eq!((store.pending().0, store.written_up_to()), (3, 0));
+    let later: usize = (30..200).map(|second| created(NOW + second)).sum();
+    assert_eq!((later, store.pending().0, store.written_up_to()), (3, 0, 1));
+    push(1);
+    assert_eq!(write_due(&store, &tree, NOW + 300).len(), 3, "three updates a second");
+    assert_eq!(write_due(&store, &tree, NOW + 301).len(), 2);
+}
+
+#[test]
+fn names_of_files_and_of_memory_are_found_and_deleted() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    tree.create("old/x.wsp").expect("made");
+    tree.create("old/notes.txt").expect("made");
+    store.push(b"new.y", point(NOW, 1.0), 0, NOW);
+    let mut walk = Walk::default();
+    while walk.step(&store, &tree) {}
+    let report = walk.report();
+    assert_eq!((report.folders, report.files, report.new, report.foreign), (2, 1, 1, 1));
+    let find = |glob: &str| {
+        let mut reader = Reader::new(&store, &tree, NOW, || Ok(()));
+        let found =
+            reader.find(&Selector::Glob(glob.into()), crate::catalog::Wanted::Leaves, 10).expect("few");
+        let paths = found.by_path();
+        paths.iter().map(|node| String::from_utf8_lossy(node.path).into_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(find("*.*"), ["new.y", "old.x"]);
+    assert_eq!(store.delete(&tree, b"old.x"), Ok(true));
+    assert_eq!(store.delete(&tree, b"new.y"), Ok(true));
+    assert_eq!(store.delete(&tree, b"new.y"), Ok(false));
+    assert_eq!((find("**"), tree.exists("old/x.wsp"), store.pending()), (vec![], Ok(false), (0, 0)));
+    assert_eq!(store.take_refused(), [(Refusal::Deleted, 1)]);
+    // It may come back.
+    assert_eq!(store.push(b"new.y", point(NOW, 1.0), 1, NOW), Pushed::Taken);
+    assert_eq!(find("new.*"), ["new.y"]);
+}
+
+#[test]
+fn threads_push_write_and_read_at_once_without_losing_a_point() {
+    let (store, tree) =
+        (store(StoreOptions { write_after_s: 0, ..StoreOptions::default() }), MemoryTree::new());
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut writer = Writer::default();
+                loop {
+                    let last = done.load(Relaxed);
+                    while let Some(job) = store.next(NOW) {
+                        assert_eq!(store.write(job, &tree, &mut writer, NOW).error, None);
+                    }
+                    if last {
+                        break;
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            // What was pushed is there from then on, in memory or in the file.
+            while !done.load(Relaxed) {
+                let up_to = store.pushed_up_to.load(Relaxed) as i64;
+                if up_to == 0 {
+                    continue;
+                }
+                let found = read(&store, &tree, "s3", (NOW - 3_000, NOW), NOW).expect("it is there");
+                let times: Vec<i64> = found.points().map(|point| point.0).collect();
+                assert!(times.len() as i64 >= up_to, "{} of {up_to}", times.len());
+            }
+        });
+        for block in 0..200 {
+            for series in 0..20 {
+                let time = NOW - 2_500 + block * 10;
+                let pushed = store.push(format!("s{series}").as_bytes(), point(time, 1.0), block as u64, NOW);
+                assert_eq!(pushed, Pushed::Taken);
+            }
+            store.pushed_up_to(block as u64 + 1);
+        }
+        done.store(true, Relaxed);
+    });
+    assert_eq!((store.written_up_to(), store.pending(), store.points_bytes()), (200, (0, 0), 0));
+    for series in 0..20 {
+        let file = tree.open_to_read(&format!("s{series}.wsp")).expect("it was written");
+        let file = WhisperFile::open(file).expect("it is whole");
+        let found = file.fetch(NOW - 3_000, NOW, NOW).expect("it reads").expect("it covers that");
+        assert_eq!(found.points().count(), 200);
+    }
+}
+
+/// A step of a random run.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Points of a block: (series, steps of ten seconds before now, value).
+    Block(Vec<(u8, u16, i16)>),
+    /// Some jobs.
+    Write(u8),
+    /// Sync the tree and settle what is written.
+    Settle,
+    /// The process dies; true: with everything that was not synced.
+    Crash(bool),
+    /// The disk refuses one write.
+    Fault(u8),
+    /// Time passes.
+    Pass(u16),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let point = (0u8..6, 0u16..400, any::<i16>());
+    prop_oneof![
+        4 => prop::collection::vec(point, 1..30).prop_map(Step::Block),
+        4 => (1u8..10).prop_map(Step::Write),
+        2 => Just(Step::Settle),
+        1 => any::<bool>().prop_map(Step::Crash),
+        1 => (0u8..20).prop_map(Step::Fault),
+        2 => (0u16..400).prop_map(Step::Pass),
+    ]
+}
+
+/// The queue with its blocks, the tree, and the last value of each point of a settled or queued block.
+struct World {
+    store: Store,
+    tree: MemoryTree,
+    synced: MemoryTree,
+    /// From the first unsettled block on.
+    queue: Vec<Vec<(String, Point)>>,
+    settled: u64,
+    now: i64,
+    want: BTreeMap<(String, i64), f64>,
+}
+
+impl World {
+    fn new() -> World {
+        let tree = MemoryTree::new();
+        let store = World::store();
+        let (queue, want) = (Vec::new(), BTreeMap::new());
+        World { store, synced: tree.copy(), tree, queue, settled: 0, now: NOW, want }
+    }
+
+    fn store() -> Store {
+        Store::new(StoreOptions::default(), rules("10s:3h,1m:6h", AggregationMethod::Sum, 0.0), 3)
+    }
+
+    fn push(&self, block: &[(String, Point)], number: u64) {
+        for (name, point) in block {
+            assert_eq!(self.store.push(name.as_bytes(), *point, number, self.now), Pushed::Taken);
+        }
+        self.store.pushed_up_to(number + 1);
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Block(points) => {
+                let to_point = |(series, age, value): (u8, u16, i16)| {
+                    let time = (self.now - i64::from(age) * 10).div_euclid(10) * 10;
+                    (format!("s.{series}"), point(time, f64::from(value)))
+                };
+                let block: Vec<(String, Point)> = points.into_iter().map(to_point).collect();
+                for (name, point) in &block {
+                    self.want.insert((name.clone(), point.time), point.value);
+                }
+                self.push(&block, self.settled + self.queue.len() as u64);
+                self.queue.push(block);
+            }
+            Step::Write(jobs) => {
+                let mut writer = Writer::default();
+                self.store.drain(true);
+                for _ in 0..jobs {
+                    let Some(job) = self.store.next(self.now) else { break };
+                    let _failed = self.store.write(job, &self.tree, &mut writer, self.now);
+                }
+                self.store.drain(false);
+            }
+            Step::Settle => {
+                let up_to = self.store.written_up_to();
+                self.synced = self.tree.copy();
+                assert!(up_to >= self.settled);
+                self.queue.drain(..(up_to - self.settled) as usize);
+                self.settled = up_to;
+            }
+            Step::Crash(loses) => {
+                self.tree = if loses { self.synced.copy() } else { self.tree.copy() };
+                self.store = World::store();
+                self.store.pushed_up_to(self.settled);
+                for (at, block) in self.queue.iter().enumerate() {
+                    self.push(block, self.settled + at as u64);
+                }
+            }
+            Step::Fault(write) => {
+                let write_error_in = Some(u64::from(write));
+                self.tree.set_faults(Faults { write_error_in, ..Faults::default() });
+            }
+            Step::Pass(seconds) => self.now += i64::from(seconds),
+        }
+    }
+
+    /// Everything that was pushed can be read.
+    fn check(&self) {
+        for series in 0..6 {
+            let name = format!("s.{series}");
+            let range = (self.now - 10_000, self.now);
+            let found: BTreeMap<i64, f64> = match read(&self.store, &self.tree, &name, range, self.now) {
+                Some(found) => found.points().collect(),
+                None => BTreeMap::new(),
+            };
+            let want = self.want.range((name.clone(), range.0 + 10)..=(name.clone(), range.1));
+            let want: BTreeMap<i64, f64> = want.map(|((_, time), value)| (*time, *value)).collect();
+            let found: BTreeMap<i64, f64> =
+                found.into_iter().filter(|(time, _)| *time >= range.0 + 10).collect();
+            assert_eq!(found, want, "{name}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn no_crash_loses_a_point_of_the_queue_or_of_a_synced_file(steps in prop::collection::vec(step(), 1..40)) {
+        let mut world = World::new();
+        for step in steps {
+            world.take(step);
+            world.check();
+        }
+        world.tree.set_faults(Faults::default());
+        world.now += 120;
+        world.take(Step::Write(255));
+        world.take(Step::Settle);
+        prop_assert_eq!((world.store.pending(), world.queue.len()), ((0, 0), 0));
+        prop_assert_eq!(world.store.points_bytes(), 0);
+        world.take(Step::Crash(true));
+        world.check();
+    }
+}

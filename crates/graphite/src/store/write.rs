@@ -1,0 +1,170 @@
+//! Which series is written next, and writing all of its points to its file.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::{DiskError, FileTree, TreeFile as _};
+
+use super::part::{Due, FileState};
+use super::{PARTS, Refusal, Store, locked};
+use crate::whisper::names::path_of;
+use crate::whisper::rules::header_of;
+use crate::whisper::{FileError, Header, Point, Scratch, WhisperFile, Written, create_in};
+
+/// A series that is due. Its points stay in memory, and readable, until it is written.
+#[must_use = "a job has to be written, or its series is never written again"]
+#[derive(Debug)]
+pub struct Job {
+    part: usize,
+    due: Due,
+}
+
+/// Memory of a thread that writes.
+#[derive(Debug, Default)]
+pub struct Writer {
+    name: Vec<u8>,
+    points: Vec<Point>,
+    scratch: Scratch,
+}
+
+/// Why a file was not written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum WriteError {
+    /// It is damaged or none of whisper: it was left alone, and the points were refused.
+    Unusable(FileError),
+    /// The disk failed or is short of something. The points stay, and are tried again.
+    Disk(DiskError),
+}
+
+/// What a job did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WriteReport {
+    /// Points of the job.
+    pub points: u64,
+    /// Where they went.
+    pub written: Written,
+    /// A file was created.
+    pub created: bool,
+    /// The limit of new files is reached: the series waits.
+    pub waits: bool,
+    /// The path and what went wrong.
+    pub error: Option<(String, WriteError)>,
+}
+
+impl Store {
+    /// The series that is written next, if one is due: it has points that are old enough, or memory is short, or the store is drained.
+    pub fn next(&self, now: i64) -> Option<Job> {
+        if !locked(&self.updates).take(now) {
+            return None;
+        }
+        let short = self.points_bytes() / 3 >= self.options.points_bytes_max / 4;
+        let at_once = short || self.draining.load(Relaxed);
+        let before =
+            if at_once { i64::MAX } else { now.saturating_sub(i64::from(self.options.write_after_s)) };
+        let may_create = {
+            let mut creates = locked(&self.creates);
+            let may = creates.take(now);
+            if may {
+                // Only a look: `write` takes the token.
+                creates.give_back();
+            }
+            may
+        };
+        let first = self.turn.fetch_add(1, Relaxed);
+        let found = (0..PARTS).map(|at| first.wrapping_add(at) % PARTS).find_map(|part| {
+            let due = locked(&self.parts[part]).take(before, now, may_create)?;
+            Some(Job { part, due })
+        });
+        if found.is_none() {
+            locked(&self.updates).give_back();
+        }
+        found
+    }
+
+    /// Writes a series to its file, which is created if there is none.
+    pub fn write<T: FileTree>(&self, job: Job, tree: &T, writer: &mut Writer, now: i64) -> WriteReport {
+        let Job { part, due } = job;
+        {
+            let part = locked(&self.parts[part]);
+            writer.name.clear();
+            writer.name.extend_from_slice(part.name(due.series));
+            let points = part.points_of_job(due).iter();
+            writer.points.clear();
+            writer.points.extend(points.map(|one| Point { time: i64::from(one.time), value: one.value() }));
+        }
+        let mut report = WriteReport { points: writer.points.len() as u64, ..WriteReport::default() };
+        let done = self.write_file(tree, writer, &mut report, now);
+        let mut part = locked(&self.parts[part]);
+        let freed = match done {
+            Ok(Some(header)) => {
+                self.set_covered(part.of(due.series), &header);
+                part.done(due, FileState::Exists)
+            }
+            Ok(None) => {
+                report.waits = true;
+                part.wait_for_create(due);
+                0
+            }
+            Err((path, FileError::Disk(error))) => {
+                report.error = Some((path, WriteError::Disk(error)));
+                part.failed(due, now);
+                0
+            }
+            Err((path, error)) => {
+                report.error = Some((path, WriteError::Unusable(error)));
+                self.refuse(Refusal::UnusableFile, report.points);
+                part.done(due, FileState::Unusable)
+            }
+        };
+        drop(part);
+        self.points_bytes.fetch_sub(freed, Relaxed);
+        self.refuse(Refusal::TooOld, report.written.too_old);
+        self.refuse(Refusal::InFuture, report.written.in_future);
+        report
+    }
+
+    /// None: there is no file, and none may be created now.
+    fn write_file<T: FileTree>(
+        &self,
+        tree: &T,
+        writer: &mut Writer,
+        report: &mut WriteReport,
+        now: i64,
+    ) -> Result<Option<Arc<Header>>, (String, FileError)> {
+        let located = path_of(&writer.name, self.options.names).expect("names without a path are refused");
+        let path = located.path;
+        let opened = match tree.open(&path) {
+            Err(DiskError::NotFound) => match &located.other {
+                Some(other) if tree.exists(other) == Ok(true) => {
+                    tree.rename(other, &path).and_then(|()| tree.open(&path))
+                }
+                _ => Err(DiskError::NotFound),
+            },
+            opened => opened,
+        };
+        let file = match opened {
+            Ok(file) => WhisperFile::open(file),
+            Err(DiskError::NotFound) => {
+                if !locked(&self.creates).take(now) {
+                    return Ok(None);
+                }
+                let rules = self.rules();
+                let header = header_of(&rules.schemas, &rules.aggregations, &writer.name);
+                let header = Arc::new(header.expect("checked rules give valid headers"));
+                let created = create_in(tree, &path, &header, self.options.space);
+                report.created = created.is_ok();
+                created.map_err(FileError::Disk)
+            }
+            Err(error) => Err(FileError::Disk(error)),
+        };
+        let updated = file.and_then(|mut file| {
+            if self.options.lock {
+                file.file().lock()?;
+            }
+            let options = &self.options.update;
+            report.written = file.update_many(&mut writer.points, now, options, &mut writer.scratch)?;
+            Ok(Arc::clone(file.header()))
+        });
+        updated.map(Some).map_err(|error| (path, error))
+    }
+}
