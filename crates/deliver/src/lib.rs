@@ -9,6 +9,7 @@
 //! - [`stream::StreamSender`]: one TCP or unix stream connection (Graphite lines, pickle frames, repeater).
 //! - [`datagram::DatagramSender`]: one UDP or unix datagram socket (repeater).
 //! - [`file::FileSender`]: one file, rotated or not; also the console, which is a file that is always open.
+//! - [`store::StoreSender`]: a store of records, such as whisper files.
 //! - [`failover::Failover`]: whether other members of a cluster replace an endpoint that is down.
 //!
 //! Invariant: an output has one account and one queue, and between any two calls
@@ -24,6 +25,7 @@ mod pause;
 pub mod plan;
 pub mod queue;
 pub mod shared_queue;
+pub mod store;
 pub mod stream;
 
 pub use endpoint::{EndpointState, Failure, StateChange, Status};

@@ -5,7 +5,7 @@
 //! Invariant: for each finite `x`, `js_parse` of the output of `js_format` is `x` bit for bit (except that `-0`
 //! becomes `0`).
 
-mod parse;
+pub(crate) mod parse;
 
 pub(crate) use parse::{double, is_decimal, is_js_space};
 pub use parse::{js_parse, js_trim};

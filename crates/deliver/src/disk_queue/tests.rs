@@ -1174,3 +1174,36 @@ fn drop_older_accepts_an_age_above_the_uptime() {
         assert_eq!(texts.concat().trim().replace('\n', " "), left, "{case}");
     }
 }
+
+/// What a store does: it takes blocks far ahead of those that it settles.
+#[test]
+fn blocks_in_a_store_are_settled_in_parts_and_returned_when_they_are_dropped() {
+    let (disk, mut queue) = (FaultyDisk::default(), None);
+    let account = Arc::<model::OutputAccount>::default();
+    let opened =
+        DiskQueue::open(disk.clone(), DiskQueuePlan::default(), Arc::clone(&account), 1, Now::default());
+    let queue = queue.insert(opened.expect("the directory can be listed").0);
+    for lines in ["a 1 1\nb 2 2\nc 3 3\n", "d 4 4\n"] {
+        let copies = lines.matches('\n').count() as u32;
+        let appended = queue.append(Block::lines(lines.as_bytes().to_vec(), copies, 0), Now::default());
+        assert_eq!(appended, Appended::Kept);
+    }
+    let pop = |queue: &mut DiskQueue<FaultyDisk>| queue.pop(Now::default());
+    let (first, second) = (pop(queue).expect("queued"), pop(queue).expect("queued"));
+    let (mut first, second) = (first.stored(), second.stored());
+    assert_eq!((first.number(), second.number(), first.copies()), (0, 1, 3));
+    assert_eq!(first.settle(CopyOutcome::Dropped(Dropped::TooOld), 1), 1);
+    assert_eq!(first.settle(CopyOutcome::Delivered, 9), 2, "it has no more");
+    drop(first);
+    drop(second);
+    assert_eq!(queue.settled_up_to().0, 1, "the second block has no outcome");
+    assert_eq!(queue.account().sum(queue.copies()).delivered, 2);
+    let again = pop(queue).expect("it is returned");
+    assert_eq!((&**again.block().bytes, again.copies()), (&b"d 4 4\n"[..], 1));
+    let mut again = again.stored();
+    assert_eq!(again.settle(CopyOutcome::Delivered, u64::MAX), 1);
+    drop(again);
+    let sum = queue.account().sum(queue.copies());
+    assert!(sum.holds() && sum.queued == 0 && queue.settled_up_to().0 == 2, "{sum:?}");
+    assert_eq!(account.queued_bytes.load(std::sync::atomic::Ordering::Relaxed), 0);
+}

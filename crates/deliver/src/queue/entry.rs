@@ -195,6 +195,51 @@ impl Entry {
     }
 }
 
+/// A block whose records are in a store, but not durable there yet. It has no bytes any more, and its copies count as queued until they
+/// have their outcomes. When it is dropped before that, a queue on disk returns the block again.
+#[must_use = "its copies must get their outcomes"]
+#[derive(Debug)]
+pub struct StoredBlock(Entry);
+
+impl Entry {
+    /// The block after its records were taken into a store: its memory is free.
+    pub fn stored(mut self) -> StoredBlock {
+        self.block.bytes = Arc::default();
+        self.block.encoding = BlockEncoding::Lines;
+        StoredBlock(self)
+    }
+}
+
+impl StoredBlock {
+    /// Number of the block, counted since the queue was created.
+    pub fn number(&self) -> u64 {
+        self.0.number()
+    }
+
+    /// Copies without an outcome.
+    pub fn copies(&self) -> u64 {
+        self.0.copies()
+    }
+
+    /// What it takes of the queue's limit until it is settled.
+    pub fn memory_bytes(&self) -> u64 {
+        self.0.memory_bytes()
+    }
+
+    /// Settles at most `copies` copies with this outcome. Returns their number.
+    pub fn settle(&mut self, outcome: CopyOutcome, copies: u64) -> u64 {
+        let left = self.0.copies_left;
+        let some = u32::try_from(copies).unwrap_or(u32::MAX).min(left);
+        let bytes = match left {
+            0 => 0,
+            // Which lines they were is unknown: each has its share.
+            left => (u128::from(self.0.bytes_left) * u128::from(some) / u128::from(left)) as u64,
+        };
+        self.0.settle_part(outcome, some, bytes);
+        u64::from(some)
+    }
+}
+
 impl Drop for Entry {
     fn drop(&mut self) {
         let progress = match &self.origin {

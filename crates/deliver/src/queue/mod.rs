@@ -29,7 +29,7 @@ use crate::disk_queue::settle::{Position, Progress};
 use crate::plan::QueueLimits;
 pub use admission::Admission;
 use entry::Origin;
-pub use entry::{Appended, Entry};
+pub use entry::{Appended, Entry, StoredBlock};
 pub use handover::{QueuedBlock, check_handover};
 pub use interface::Queue;
 pub use kinds::{OutputQueue, Room};

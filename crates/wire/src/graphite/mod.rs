@@ -6,6 +6,7 @@ mod line_prefix;
 mod name;
 mod namespace;
 mod pickle;
+mod stored;
 
 pub(crate) use name::replace_bad_bytes;
 
@@ -16,6 +17,7 @@ pub use namespace::{Namespace, Numbers};
 pub use pickle::{
     FRAME_BYTES_MAX, FRAME_POINTS_BYTES_MAX, PickleReject, pickle_frame, pickle_frames, pickle_point,
 };
+pub use stored::{StoredPoint, stored_point};
 
 #[cfg(test)]
 mod tests;
