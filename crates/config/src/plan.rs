@@ -5,6 +5,7 @@
 mod facts;
 mod output;
 mod source;
+mod store;
 mod transform;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,6 +21,7 @@ use crate::kinds::RecordKind;
 pub use self::facts::*;
 pub use self::output::*;
 pub use self::source::*;
+pub use self::store::*;
 pub use self::transform::*;
 pub use crate::transport::{Compression, EndpointTls, Identity, ListenTls, PemFile, TlsVersion};
 

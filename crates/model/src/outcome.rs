@@ -75,7 +75,7 @@ reasons! {
 reasons! {
     /// Why a valid record was lost at one of our limits.
     Dropped {
-        SeriesMax "series_max" "A new series arrived when the aggregation already had `max_series` of them.",
+        SeriesMax "series_max" "A new series arrived when the aggregation or the store already had `max_series` of them.",
         TimerValuesMax "timer_values_max" "A timer already had 1,000,000 values in one window.",
         EventsMax "events_max" "One read of a source contained more than 10,000 events.",
         ExchangeFull "exchange_full" "The exchange to the shard was full, and the source cannot wait.",
@@ -94,6 +94,11 @@ reasons! {
         NotANumber "not_a_number" "The point's value or time is not a number, and the output's encoding needs one.",
         AggregationRuleFull "aggregation_rule_full" "The aggregation rules of the relay reached their limit in bytes.",
         AggregateFull "aggregate_full" "The series of the aggregation reached their limit in bytes.",
+        InFuture "in_future" "The point's time is too far in the future for its whisper file.",
+        BeforeRetention "before_retention" "The point is older than its whisper file covers.",
+        NamesFull "names_full" "A new series arrived when the names of the store's series used all of `max_name_memory`.",
+        UnusableFile "unusable_file" "The whisper file of the series is damaged, or in another format; it was left alone.",
+        SeriesDeleted "series_deleted" "The series was deleted before the point was in its file.",
         Deleted "deleted" "The queue file that contained the record was deleted while the daemon ran.",
     }
 }

@@ -80,7 +80,7 @@ fn identities(plan: &Plan) -> impl Iterator<Item = (Whose, &Identity)> {
         Link::Stream(StreamLink { tls, .. }) => {
             Some((Whose::Output(output.name.clone()), tls?.identity.as_ref()?))
         }
-        Link::Datagrams { .. } | Link::File { .. } | Link::Stdout | Link::Stderr => None,
+        Link::Datagrams { .. } | Link::File { .. } | Link::Store(_) | Link::Stdout | Link::Stderr => None,
     });
     let http = plan.http.and(plan.http_server.tls.as_deref());
     sources.chain(outputs).chain(http.map(|tls| (Whose::Http, &tls.identity)))

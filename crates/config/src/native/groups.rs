@@ -10,6 +10,7 @@ use crate::options::table::endpoints::{CONNECTIONS, ENDPOINT};
 use crate::options::table::outputs::FILES;
 use crate::options::table::queue::OF_OUTPUTS;
 use crate::options::table::transport::OUTPUT_TRANSPORT;
+use crate::options::table::whisper::STORE;
 use crate::plan::{Link, OutputKind, OutputPlan, Plan, StreamLink};
 use crate::text::size;
 
@@ -36,13 +37,16 @@ pub(super) fn fields(plan: &Plan, group: &OutputGroup<'_>) -> Fields {
     if let OutputKind::Packets(packets) = kind {
         packets::give(&mut fields, group, packets);
     }
+    if let (OutputKind::Whisper(plan), OutputKind::Whisper(default)) = (kind, &default) {
+        fields.give(&STORE, plan, default);
+    }
     if let Some(namespace) = facts.namespace {
         fields.give_table(namespace);
     }
     fields.give(&CONNECTIONS, kind, &default);
     match &facts.link {
         Link::Stream(StreamLink { sender, .. }) | Link::Datagrams { sender, .. } => fields.give_table(sender),
-        Link::File { .. } | Link::Stdout | Link::Stderr => {}
+        Link::File { .. } | Link::Store(_) | Link::Stdout | Link::Stderr => {}
     }
     fields.give(&OUTPUT_TRANSPORT, kind, &default);
     let default = OutputPlan::new("", default, Vec::new());

@@ -33,6 +33,7 @@ mod points;
 mod print;
 mod relay;
 mod sources;
+mod store;
 mod toml;
 mod transforms;
 mod transport;

@@ -8,7 +8,7 @@ use wire::graphite::Namespace;
 use super::clusters::{self, Draft};
 use super::fields::Fields;
 use super::value::Checked;
-use super::{checks, packets, transport};
+use super::{checks, packets, store, transport};
 use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
@@ -20,7 +20,7 @@ use crate::options::table::queue::OF_OUTPUTS;
 use crate::options::table::transport::OUTPUT_TRANSPORT;
 use crate::plan::{
     Compression, ConsoleEncoding, Destination, Endpoint, Feed, Framing, GraphiteEncoding, OutputKind,
-    OutputPlan, PacketsPlan,
+    OutputPlan, PacketsPlan, WhisperPlan,
 };
 
 /// Where an output's file lies by default.
@@ -67,6 +67,11 @@ const TYPES: &[OutputType] = &[
             namespace: Namespace::default(),
         },
         read: file_or_console,
+    },
+    OutputType {
+        section: Section::OutputWhisper,
+        empty: |path| OutputKind::Whisper(Box::new(WhisperPlan::new(path("whisper")))),
+        read: whisper_output,
     },
     OutputType {
         section: Section::OutputOpenTsdb,
@@ -182,6 +187,18 @@ fn file_or_console(asked: &Asked<'_>, mut kind: OutputKind, wrong: &mut Vec<Diag
     }
     let place = if fields.section == Section::OutputConsole { fields.place } else { fields.at("path") };
     (vec![asked.output(name.to_owned(), kind, place)], None)
+}
+
+/// A store of whisper files. Its queue is always on disk: it is the log of the store.
+fn whisper_output(asked: &Asked<'_>, mut kind: OutputKind, wrong: &mut Vec<Diagnostic>) -> Outputs {
+    let Asked { name, fields, .. } = *asked;
+    if let OutputKind::Whisper(plan) = &mut kind {
+        store::fill(plan, fields, wrong);
+        plan.namespace = self::namespace(fields, wrong);
+    }
+    let mut built = asked.output(name.to_owned(), kind, fields.at("path"));
+    store::keep_on_disk(&mut built.plan, fields, wrong);
+    (vec![built], None)
 }
 
 /// Outputs to carbon and compatible programs, one for each endpoint.

@@ -146,6 +146,14 @@ sections! {
         "Sends aggregates to carbon, a relay, or another program with its protocol.";
     OutputGraphiteFile: Outputs "graphite_file" [Aggregates Points] => [],
         "Writes aggregates as Graphite lines to a file of bounded size.";
+    OutputWhisper: Outputs "whisper" [Aggregates Points] => [],
+        "Stores points in whisper files, and answers Graphite's queries about them. See [the Graphite store](graphite-store.md).";
+    WhisperSchema: "[[outputs.NAME.schemas]]",
+        "Archives of new whisper files. The first entry whose pattern is found in the name applies.";
+    OutputCompat: "[outputs.NAME.compat]",
+        "Behaviour of Python's whisper library that is not the default.";
+    WhisperAggregation: "[[outputs.NAME.aggregations]]",
+        "Aggregation of new whisper files. The first entry whose pattern is found in the name applies.";
     OutputOpenTsdb: Outputs "opentsdb" [Aggregates Points] => [],
         "Sends points and aggregates to OpenTSDB, or to whatever else reads its `put` lines. See [OpenTSDB](opentsdb.md#send-points-to-opentsdb).";
     OutputConsole: Outputs "console" [Aggregates] => [],
@@ -224,7 +232,7 @@ pub(in crate::options) mod shared {
     use crate::options::section::Family;
     use crate::options::section::Section::{
         self, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputOpenTsdb, OutputTcp, OutputUdp,
-        OutputUnix, SourceGraphite, SourceOpenTsdb, SourceStatsd, TransformAggregate,
+        OutputUnix, OutputWhisper, SourceGraphite, SourceOpenTsdb, SourceStatsd, TransformAggregate,
     };
 
     pub(in crate::options) const SOURCES: &[Section] = &[SourceStatsd];
@@ -236,8 +244,9 @@ pub(in crate::options) mod shared {
     pub(in crate::options) const NAMED: &[Section] =
         &Section::of::<{ Section::number(&Family::ALL) }>(&Family::ALL);
     pub(in crate::options) const NAMING: &[Section] =
-        &[OutputGraphite, OutputGraphiteFile, OutputOpenTsdb, TransformAggregate];
-    pub(in crate::options) const FLUSHED: &[Section] = &[OutputGraphite, OutputGraphiteFile, OutputOpenTsdb];
+        &[OutputGraphite, OutputGraphiteFile, OutputWhisper, OutputOpenTsdb, TransformAggregate];
+    pub(in crate::options) const FLUSHED: &[Section] =
+        &[OutputGraphite, OutputGraphiteFile, OutputWhisper, OutputOpenTsdb];
     pub(in crate::options) const STREAMS: &[Section] =
         &[OutputGraphite, OutputOpenTsdb, OutputTcp, OutputUnix];
     pub(in crate::options) const PACKETS: &[Section] = &[OutputUdp, OutputTcp, OutputUnix];

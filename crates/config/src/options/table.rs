@@ -15,6 +15,7 @@ pub(crate) mod sources;
 pub(crate) mod transforms;
 pub(crate) mod transport;
 mod types;
+pub(crate) mod whisper;
 
 pub use types::TIMER_AGGREGATES;
 
@@ -50,6 +51,10 @@ pub(super) const TABLES: &[&[Row]] = &[
     outputs::FILES.rows,
     outputs::ROTATION.rows,
     outputs::FILE_FORMS.rows,
+    whisper::STORE.rows,
+    whisper::SCHEMA.rows,
+    whisper::AGGREGATION.rows,
+    whisper::COMPAT.rows,
     packets::PACKET.rows,
     packets::MODE.rows,
     packets::STAGE.rows,

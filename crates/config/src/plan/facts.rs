@@ -11,7 +11,7 @@ use std::path::Path;
 use deliver::plan::SenderPlan;
 use wire::graphite::{LinePrefix, Namespace};
 
-use super::{Addresses, Compression, Destination, EndpointTls};
+use super::{Addresses, Compression, Destination, EndpointTls, WhisperPlan};
 use crate::kinds::{NodeKind, RecordKind};
 use crate::options::section::Section;
 
@@ -61,6 +61,8 @@ pub enum Link<'a> {
         /// The file is closed after this time without writes.
         closes_when_idle: bool,
     },
+    /// Into a store, which can be read: its blocks stay in the queue until their records are in it durably.
+    Store(&'a WhisperPlan),
     /// To standard output.
     Stdout,
     /// To standard error.
@@ -103,7 +105,7 @@ impl Link<'_> {
     pub fn destination(&self) -> Option<&Destination> {
         match self {
             Link::Stream(StreamLink { to, .. }) | Link::Datagrams { to, .. } => Some(to),
-            Link::File { .. } | Link::Stdout | Link::Stderr => None,
+            Link::File { .. } | Link::Store(_) | Link::Stdout | Link::Stderr => None,
         }
     }
 
@@ -111,7 +113,7 @@ impl Link<'_> {
     pub fn connections(&self) -> usize {
         match self {
             Link::Stream(stream) => usize::from(stream.connections),
-            Link::Datagrams { .. } | Link::File { .. } | Link::Stdout | Link::Stderr => 1,
+            Link::Datagrams { .. } | Link::File { .. } | Link::Store(_) | Link::Stdout | Link::Stderr => 1,
         }
     }
 }

@@ -12,7 +12,7 @@ use wire::statsd::rewrite::{AggregateEncoding, NegativeGauges, RewritePlan, Time
 use crate::kinds::RecordKind;
 use crate::options::section::Section;
 
-use super::{Compression, EndpointTls, Feed, Link, OutputFacts, StreamLink, Written};
+use super::{Compression, EndpointTls, Feed, Link, OutputFacts, StreamLink, WhisperPlan, Written};
 
 /// Default of `sync_window`, in milliseconds.
 pub const SYNC_WINDOW_MS: u64 = 10;
@@ -145,6 +145,8 @@ pub enum OutputKind {
         /// The names of series.
         namespace: Namespace,
     },
+    /// Whisper files.
+    Whisper(Box<WhisperPlan>),
     /// `put` lines of OpenTSDB over TCP.
     OpenTsdb {
         /// One endpoint.
@@ -393,6 +395,10 @@ impl OutputKind {
                 namespace: Some(namespace),
                 ..file(Section::OutputGraphiteFile, POINTS, path, (*file_bytes_max, *files_max))
             },
+            OutputKind::Whisper(plan) => OutputFacts {
+                namespace: Some(&plan.namespace),
+                ..OutputFacts::plain(Section::OutputWhisper, POINTS, Link::Store(plan), Written::PointLines)
+            },
             OutputKind::OpenTsdb { to, namespace, sender, .. } => {
                 let link = Link::Stream(StreamLink::plain(Destination::Tcp(to.clone()), *sender));
                 let facts = OutputFacts::plain(Section::OutputOpenTsdb, POINTS, link, Written::Lines);
@@ -406,10 +412,7 @@ impl OutputKind {
                 let facts = OutputFacts::plain(Section::OutputConsole, AGGREGATES, link, Written::Documents);
                 OutputFacts { encoding: Some(encoding), ..facts }
             }
-            OutputKind::PerlFile { path, .. } => {
-                let link = Link::File { path, file_bytes_max: 0, files_max: 0, closes_when_idle: true };
-                OutputFacts::plain(Section::OutputPerlFile, AGGREGATES, link, Written::Documents)
-            }
+            OutputKind::PerlFile { path, .. } => perl_file(path),
             OutputKind::Packets(packets) => packets.facts(),
             OutputKind::EventFile { path, file_bytes_max, files_max } => {
                 file(Section::OutputEventFile, EVENTS, path, (*file_bytes_max, *files_max))
@@ -436,6 +439,7 @@ impl OutputKind {
                 }
             }
             OutputKind::GraphiteFile { .. }
+            | OutputKind::Whisper(_)
             | OutputKind::Console { .. }
             | OutputKind::PerlFile { .. }
             | OutputKind::EventFile { .. } => {}
@@ -452,7 +456,7 @@ impl OutputKind {
     pub fn file(&self) -> Option<(&Path, u32)> {
         match self.facts().link {
             Link::File { path, files_max, .. } => Some((path, files_max)),
-            Link::Stream(_) | Link::Datagrams { .. } | Link::Stdout | Link::Stderr => None,
+            Link::Stream(_) | Link::Datagrams { .. } | Link::Store(_) | Link::Stdout | Link::Stderr => None,
         }
     }
 
@@ -471,6 +475,11 @@ impl OutputKind {
     pub fn names_peers(&self) -> bool {
         self.facts().line_prefix.is_some()
     }
+}
+
+fn perl_file(path: &Path) -> OutputFacts<'_> {
+    let link = Link::File { path, file_bytes_max: 0, files_max: 0, closes_when_idle: true };
+    OutputFacts::plain(Section::OutputPerlFile, &[RecordKind::Aggregates], link, Written::Documents)
 }
 
 impl<'a> OutputFacts<'a> {

@@ -14,6 +14,8 @@ use crate::whisper::{Header, MAX_FUTURE_LEAST, Point};
 pub enum Refusal {
     /// Its name cannot be that of a series or of a file.
     BadName,
+    /// Its line has no number where its value or its time should be.
+    NotANumber,
     /// Its series is new, and there are as many as there may be.
     TooManySeries,
     /// Its series is new, and the names use as much memory as they may.
@@ -30,8 +32,9 @@ pub enum Refusal {
 
 impl Refusal {
     /// All refusals.
-    pub const ALL: [Refusal; 7] = [
+    pub const ALL: [Refusal; 8] = [
         Refusal::BadName,
+        Refusal::NotANumber,
         Refusal::TooManySeries,
         Refusal::NamesFull,
         Refusal::InFuture,
@@ -72,6 +75,11 @@ impl Store {
         }
         drop(part);
         self.push_new(name, point, block, now)
+    }
+
+    /// Counts points that the caller refuses.
+    pub fn count_refused(&self, why: Refusal, points: u64) {
+        self.refuse(why, points);
     }
 
     /// All points of the blocks before this one were pushed.

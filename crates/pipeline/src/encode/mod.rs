@@ -127,6 +127,7 @@ impl OutputEncoder {
                 ..
             }
             | OutputKind::GraphiteFile { namespace, .. } => Form::Lines(Encoder::new(namespace.clone())),
+            OutputKind::Whisper(store) => Form::Lines(Encoder::new(store.namespace.clone())),
             OutputKind::Graphite { form: GraphiteEncoding::Pickle, namespace, .. } => {
                 Form::Pickle(Encoder::new(namespace.clone()))
             }

@@ -106,10 +106,13 @@ impl Outlet {
                     StreamPeer::new(reading),
                 )
             }
-            plan::Link::File { .. } | plan::Link::Stdout | plan::Link::Stderr => Link::File(
-                Box::new(FileSender::new(file_plan, Arc::clone(&account), seed)),
-                Disk::new(reading),
-            ),
+            // The lines that reach a store are checked like those of a file.
+            plan::Link::File { .. } | plan::Link::Store(_) | plan::Link::Stdout | plan::Link::Stderr => {
+                Link::File(
+                    Box::new(FileSender::new(file_plan, Arc::clone(&account), seed)),
+                    Disk::new(reading),
+                )
+            }
         };
         let mut outlet = Outlet {
             name: plan.name.clone(),
@@ -489,9 +492,11 @@ fn file_plan(kind: &OutputKind) -> FilePlan {
         plan::Link::File { file_bytes_max, files_max, .. } => {
             FilePlan { file_bytes_max, files_max, ..FilePlan::default() }
         }
-        plan::Link::Stream(_) | plan::Link::Datagrams { .. } | plan::Link::Stdout | plan::Link::Stderr => {
-            FilePlan::default()
-        }
+        plan::Link::Stream(_)
+        | plan::Link::Datagrams { .. }
+        | plan::Link::Store(_)
+        | plan::Link::Stdout
+        | plan::Link::Stderr => FilePlan::default(),
     }
 }
 

@@ -10,12 +10,13 @@ pub mod key_flush;
 mod progress;
 pub mod runtime;
 pub mod socket;
+pub mod store;
 pub mod stream;
 pub mod telling;
 
 use std::sync::Arc;
 
-use config::plan::{Addresses, Destination, Link, StreamLink};
+use config::plan::{Addresses, Destination, Link, StreamLink, WhisperPlan};
 use deliver::plan::{FilePlan, SenderPlan};
 use model::OutputId;
 use tokio::task::JoinSet;
@@ -59,6 +60,7 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
             let limits = FilePlan { file_bytes_max, files_max, close_when_idle, ..FilePlan::default() };
             spawn_file(tasks, file::Place::File(path.to_owned()), limits, outlet, seed)?;
         }
+        Link::Store(plan) => spawn_store(tasks, plan.clone(), outlet, shared)?,
         Link::Stdout => spawn_file(tasks, file::Place::Stdout, FilePlan::default(), outlet, seed)?,
         Link::Stderr => spawn_file(tasks, file::Place::Stderr, FilePlan::default(), outlet, seed)?,
     }
@@ -119,7 +121,7 @@ pub fn spawn_after(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId, 
     });
 }
 
-/// Files are written by a thread, because a disk may block. The task only waits for the thread.
+/// Files are written by a thread, because a disk may block.
 fn spawn_file(
     tasks: &mut JoinSet<()>,
     place: file::Place,
@@ -127,17 +129,39 @@ fn spawn_file(
     outlet: Arc<Outlet>,
     seed: u64,
 ) -> std::io::Result<()> {
-    let begin = {
-        let outlet = Arc::clone(&outlet);
-        move || {
-            let (ended, end) = tokio::sync::oneshot::channel::<()>();
-            let (place, outlet) = (place.clone(), Arc::clone(&outlet));
-            std::thread::Builder::new().name(format!("file {}", outlet.name)).spawn(move || {
-                file::run(&place, plan, &outlet, seed);
-                drop(ended);
-            })?;
-            std::io::Result::Ok(end)
-        }
+    let of_thread = Arc::clone(&outlet);
+    let name = format!("file {}", outlet.name);
+    spawn_thread(tasks, name, outlet, move || file::run(&place, plan, &of_thread, seed))
+}
+
+/// So is a store.
+fn spawn_store(
+    tasks: &mut JoinSet<()>,
+    plan: WhisperPlan,
+    outlet: Arc<Outlet>,
+    shared: &Arc<Shared>,
+) -> std::io::Result<()> {
+    let (of_thread, stores) = (Arc::clone(&outlet), Arc::clone(&shared.stores));
+    let name = format!("store {}", outlet.name);
+    spawn_thread(tasks, name, outlet, move || store::run(&plan, &of_thread, &stores))
+}
+
+/// Runs an output on a thread, again when it was parked and continues. The task only waits for the thread.
+fn spawn_thread(
+    tasks: &mut JoinSet<()>,
+    name: String,
+    outlet: Arc<Outlet>,
+    run: impl Fn() + Send + Sync + 'static,
+) -> std::io::Result<()> {
+    let run = Arc::new(run);
+    let begin = move || {
+        let (ended, end) = tokio::sync::oneshot::channel::<()>();
+        let run = Arc::clone(&run);
+        std::thread::Builder::new().name(name.clone()).spawn(move || {
+            run();
+            drop(ended);
+        })?;
+        std::io::Result::Ok(end)
     };
     let mut end = begin()?;
     tasks.spawn(async move {

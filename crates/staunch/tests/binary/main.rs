@@ -63,4 +63,5 @@ mod support;
 mod top;
 mod unproven;
 mod useless;
+mod whisper_store;
 mod words;

@@ -68,9 +68,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::SourceTls | Section::OutputTls => file_with_tls(section, key, line),
         Section::SourceSelf => format!("{all}[sources.own]\ntype = \"self\"\n{}{line}", form_of(key)),
         Section::TransformAggregate => format!("{all}{line}"),
-        Section::Histogram => {
-            format!("{all}[[transforms.stats.histograms]]\n{}{line}", needs(&[("bins", "[1]")]))
-        }
+        Section::Histogram => all + "[[transforms.stats.histograms]]\n" + &needs(&[("bins", "[1]")]) + line,
         Section::Expiry => format!("{all}[transforms.stats.expiry]\n{line}"),
         Section::KeyFlush => {
             format!("{all}[transforms.stats.key_flush]\n{}{line}", needs(&[("interval", "\"10s\"")]))
@@ -81,6 +79,10 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::OutputGraphite => output("graphite", "stats", &[("to", "[\"tcp://h:2003\"]")]),
         Section::OutputOpenTsdb => output("opentsdb", "stats", &[("to", "[\"tcp://h:4242\"]")]),
         Section::OutputGraphiteFile => output("graphite_file", "stats", &[]),
+        Section::OutputWhisper => output("whisper", "stats", &[]),
+        Section::WhisperSchema | Section::WhisperAggregation | Section::OutputCompat => {
+            whisper(section, key, line)
+        }
         Section::OutputConsole => output("console", "stats", &[]),
         Section::OutputPerlFile => output("perl_file", "stats", &[("path", "\"p\"")]),
         Section::OutputUdp => output("udp", "app", &packets("[\"udp://h:8125\"]")),
@@ -104,6 +106,40 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::Management if key == "cluster" => all + &management_of_a_cluster(line),
         Section::Management => format!("{all}[management]\n{line}"),
     }
+}
+
+/// The same in a table of an output of type `whisper`.
+fn whisper(section: Section, key: &str, line: &str) -> String {
+    let pattern = if key == "pattern" {
+        ""
+    } else {
+        "pattern = '^a'
+"
+    };
+    let retentions = if key == "retentions" {
+        ""
+    } else {
+        "retentions = \"1s:1h\"
+"
+    };
+    let table = match section {
+        Section::WhisperSchema => format!(
+            "[[outputs.o.schemas]]
+{pattern}{retentions}"
+        ),
+        Section::WhisperAggregation => format!(
+            "[[outputs.o.aggregations]]
+{pattern}"
+        ),
+        _ => "[outputs.o.compat]
+"
+        .to_owned(),
+    };
+    format!(
+        "{}
+{table}{line}",
+        file_with(Section::OutputWhisper, "", "")
+    )
 }
 
 /// What an option of a health check needs beside it.

@@ -1,8 +1,10 @@
 //! Random valid plans that can be written as a file.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 
 use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
+use graphite::whisper::{AggregationMethod, Space};
 use model::{AckWhen, OutputId, SourceId, TransformId};
 use process::aggregate::{
     AggregatePlan, ExpiryPlan, FlushAlign, HistogramPlan, KeyFlushPlan, PercentLabel, SeriesExpiry,
@@ -170,6 +172,13 @@ fn finish_cluster(name: &str, first: usize, (form, key, own, numbers): ClusterDr
     plan.clusters.push(ClusterPlan { name: name.into(), sharding, key, members, labels });
 }
 
+fn on_disk(kind: QueueKind) -> QueueKind {
+    match kind {
+        QueueKind::Memory => QueueKind::Disk { sync_window_ms: SYNC_WINDOW_MS },
+        disk @ QueueKind::Disk { .. } => disk,
+    }
+}
+
 fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: &mut Plan) {
     let raw = matches!(draft.kind, OutputKind::Packets(_) | OutputKind::EventFile { .. });
     if !raw && plan.transforms.is_empty() {
@@ -224,6 +233,10 @@ fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: 
                 if split || bits & 64 == 64 {
                     output.name = outputs::endpoint_name(&name, &Destination::Tcp(to.clone()));
                 }
+            }
+            OutputKind::Whisper(store) => {
+                store.path = format!("/trees/{at}").into();
+                output.queue_kind = on_disk(output.queue_kind);
             }
             OutputKind::Console { .. } => {}
         }
@@ -641,6 +654,9 @@ fn output_kind() -> BoxedStrategy<OutputKind> {
                 OutputKind::GraphiteFile { path, file_bytes_max, files_max, peer, namespace }
             })
             .boxed(),
+        (whisper(), namespace()).prop_map(|(plan, namespace)| {
+            OutputKind::Whisper(Box::new(WhisperPlan { namespace, ..plan }))
+        }),
         (any::<bool>(), select(vec![ConsoleEncoding::Node, ConsoleEncoding::Perl]))
             .prop_map(|(pretty, form)| OutputKind::Console { form, pretty }),
         ("[a-z]{1,5}", text())
@@ -660,6 +676,48 @@ fn output_kind() -> BoxedStrategy<OutputKind> {
         }),
     ]
     .boxed()
+}
+
+fn whisper() -> impl Strategy<Value = WhisperPlan> {
+    let pattern = || select(vec!["", "^servers\\.", "a\"b", "é$"]).prop_map(str::to_owned);
+    let schema = (pattern(), select(vec!["10s:1d,1m:7d", "60:1440", "1s:1h"]))
+        .prop_map(|(pattern, text)| SchemaPlan { pattern, retentions: text.into() });
+    let methods = option::of(select(AggregationMethod::ALL.to_vec()));
+    let aggregation = (pattern(), methods, option::of(select(vec![0.0, 0.25, 1.0])));
+    let aggregation = aggregation.prop_map(|(pattern, method, x_files_factor)| AggregationPlan {
+        pattern,
+        method,
+        x_files_factor,
+    });
+    let file = || option::of("/[a-z]{1,5}".prop_map(PathBuf::from));
+    let rules = (vec(schema, 0..3), vec(aggregation, 0..3), file(), file());
+    let numbers =
+        (1u32..1000, any::<[bool; 5]>(), select(vec![Space::Sparse, Space::Zeros, Space::Allocate]));
+    (rules, numbers).prop_map(
+        |((schemas, aggregations, schemas_file, aggregations_file), (n, flags, new_files))| {
+            let [lock, hash_tagged_names, first_duplicate, accept_future, online_migration] = flags;
+            WhisperPlan {
+                schemas,
+                aggregations,
+                schemas_file,
+                aggregations_file,
+                new_files,
+                write_after_ms: u64::from(n) * 1000,
+                points_bytes_max: u64::from(n) << 20,
+                series_max: n,
+                names_bytes_max: u64::from(n) << 20,
+                files_bytes_max: if lock { 0 } else { u64::from(n) << 24 },
+                future_max_ms: hash_tagged_names.then_some(u64::from(n) * 1000),
+                lock,
+                updates_per_second_max: n / 2,
+                creates_per_minute_max: n / 3,
+                hash_tagged_names,
+                compat: WhisperCompat { first_duplicate, accept_future },
+                online_migration,
+                ..WhisperPlan::new(PathBuf::new())
+            }
+        },
+    )
 }
 
 fn output() -> BoxedStrategy<Draft> {

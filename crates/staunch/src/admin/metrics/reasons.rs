@@ -155,6 +155,11 @@ fn of_source(plan: &Plan, source: &SourcePlan) -> LossTable {
         | Dropped::NotANumber
         | Dropped::AggregationRuleFull
         | Dropped::AggregateFull
+        | Dropped::InFuture
+        | Dropped::BeforeRetention
+        | Dropped::NamesFull
+        | Dropped::UnusableFile
+        | Dropped::SeriesDeleted
         | Dropped::Deleted => false,
     });
     zero(&mut table, "dropped", dropped.map(|reason| reason.word()));
@@ -210,6 +215,8 @@ fn of_edge(transform: &TransformPlan, is_result: bool) -> LossTable {
         Dropped::EventsMax | Dropped::ExchangeFull | Dropped::QueueFull | Dropped::TooOld => false,
         Dropped::NoEndpoint | Dropped::TooBig | Dropped::Damaged | Dropped::DiskFailed => false,
         Dropped::ByOperator | Dropped::NotANumber | Dropped::Deleted => false,
+        Dropped::InFuture | Dropped::BeforeRetention | Dropped::NamesFull => false,
+        Dropped::UnusableFile | Dropped::SeriesDeleted => false,
     });
     zero(&mut table, "dropped", dropped.map(|reason| reason.word()));
     table
@@ -249,17 +256,20 @@ fn drops(reason: Dropped, output: &OutputPlan, is_shared_out: bool) -> bool {
     let takes_results = output.kind.takes().contains(&RecordKind::Aggregates);
     // These write numbers, and not the text that came.
     let pickle = output.kind.facts().written == Written::Pickle;
-    let numbers = pickle || matches!(output.kind, OutputKind::OpenTsdb { .. });
+    let stores = matches!(output.kind.facts().link, Link::Store(_));
+    let numbers = pickle || stores || matches!(output.kind, OutputKind::OpenTsdb { .. });
     let caps_series = lines_of(output).is_some_and(|lines| lines.stage.series_max > 0);
     match reason {
         Dropped::QueueFull | Dropped::TooBig | Dropped::Stopped | Dropped::ByOperator => true,
         Dropped::TooOld => output.queue.age_max_ms > 0,
         Dropped::NoEndpoint => is_shared_out,
         Dropped::NonFinitePoint => takes_results,
-        Dropped::UnsafeName => takes_results || pickle,
+        Dropped::UnsafeName => takes_results || pickle || stores,
         Dropped::NotANumber => numbers,
         Dropped::Damaged | Dropped::Deleted | Dropped::DiskFailed => on_disk,
-        Dropped::SeriesMax => caps_series,
+        Dropped::SeriesMax => caps_series || stores,
+        Dropped::InFuture | Dropped::BeforeRetention | Dropped::NamesFull => stores,
+        Dropped::UnusableFile | Dropped::SeriesDeleted => stores,
         Dropped::TimerValuesMax | Dropped::EventsMax | Dropped::ExchangeFull | Dropped::Late => false,
         Dropped::Early | Dropped::AggregationRuleFull | Dropped::AggregateFull => false,
     }

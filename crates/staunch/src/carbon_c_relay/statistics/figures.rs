@@ -192,6 +192,7 @@ fn place(kind: &OutputKind, name: &str) -> String {
         Link::Stream(StreamLink { to: plan::Destination::Tcp(to), .. }) => format!("{}:{}", to.host, to.port),
         Link::Datagrams { to: plan::Destination::Udp(to), .. } => format!("{}:{}-udp", to.host, to.port),
         Link::File { path, .. } => path.display().to_string(),
+        Link::Store(store) => store.path.display().to_string(),
         Link::Stream(_) | Link::Datagrams { .. } | Link::Stdout | Link::Stderr => name.to_owned(),
     }
 }

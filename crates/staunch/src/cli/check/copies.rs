@@ -172,6 +172,7 @@ fn points_text(kind: &OutputKind) -> String {
         }
         Link::Datagrams { to, .. } => format!("points to {to}"),
         Link::File { path, .. } => format!("points to {}", path.display()),
+        Link::Store(store) => format!("points to whisper files in {}", store.path.display()),
         Link::Stdout | Link::Stderr => "points".to_owned(),
     }
 }

@@ -90,6 +90,28 @@ const SERIES_MAX: &str = "Find the sender of new names: see `staunch_series_crea
      are wanted, raise `max_series` of the aggregation, and watch its memory. A lower `expiry` removes inactive \
      series earlier.";
 
+/// Advice on [`Dropped::InFuture`].
+const IN_FUTURE: &str = "Check the clock of the sender. In its file, the point would replace the oldest one. `max_future` of the output \
+     sets the limit; `compat = { whisper_accept_future = true }` removes it, as in carbon.";
+
+/// Advice on [`Dropped::BeforeRetention`].
+const BEFORE_RETENTION: &str = "The point is older than the last archive of its file: look for a sender that is far behind. To keep points for \
+     longer, change `schemas` and resize the file: `staunch whisper resize`.";
+
+/// Advice on [`Dropped::UnusableFile`].
+const UNUSABLE_FILE: &str = "The log names the file and what is wrong with it. Move it away: a new file is then created. `staunch whisper info` \
+     shows what can be read of it.";
+
+/// Advice on [`Dropped::ExchangeFull`].
+const EXCHANGE_FULL: &str = "Happens only with `readers` above 1, and only to datagrams: one receive call returned more bytes than there was room \
+     for in the 4 MiB between a reader and the shard. Connections wait instead. Packets that are not read yet wait in \
+     the kernel's receive buffer. Let senders send smaller packets, or reduce the load of the shard.";
+
+/// Advice on [`Dropped::Stopped`].
+const STOPPED: &str = "Raise `stop_timeout`, repair the endpoint before you stop the daemon, or keep the queue on disk \
+     (`kind = \"disk\"`). Records of a source have this reason if they arrived too late for the stop, or if a relay had no \
+     time left to match their names.";
+
 fn rejected(reason: Reject) -> &'static str {
     match reason {
         Reject::NoName => {
@@ -171,11 +193,7 @@ fn dropped(reason: Dropped) -> &'static str {
         Dropped::EventsMax => {
             "Reduce the event rate of the sender. The limit is 10,000 events in one batch of packets."
         }
-        Dropped::ExchangeFull => {
-            "Happens only with `readers` above 1, and only to datagrams: one receive call returned more bytes than there was room \
-             for in the 4 MiB between a reader and the shard. Connections wait instead. Packets that are not read yet wait in \
-             the kernel's receive buffer. Let senders send smaller packets, or reduce the load of the shard."
-        }
+        Dropped::ExchangeFull => EXCHANGE_FULL,
         Dropped::QueueFull => {
             "The endpoint was down or slow for so long that the queue filled up, or the disk of the queue is full. Repair the \
              endpoint, raise `queue.max_bytes` of the output (bytes per second times the longest outage to survive), or make \
@@ -187,11 +205,7 @@ fn dropped(reason: Dropped) -> &'static str {
              reply to health checks, remove `check`."
         }
         Dropped::TooBig => TOO_BIG,
-        Dropped::Stopped => {
-            "Raise `stop_timeout`, repair the endpoint before you stop the daemon, or keep the queue on disk \
-             (`kind = \"disk\"`). Records of a source have this reason if they arrived too late for the stop, or if a relay had no \
-             time left to match their names."
-        }
+        Dropped::Stopped => STOPPED,
         Dropped::NonFinitePoint => {
             "A sum, or a sum of squares, left the range of a double. The other points of the series were sent."
         }
@@ -215,6 +229,13 @@ fn dropped(reason: Dropped) -> &'static str {
         Dropped::UnsafeName => {
             "The name or a tag contains a character that would break the protocol's lines. Leave `sanitize` on, or correct \
              the sender."
+        }
+        Dropped::InFuture => IN_FUTURE,
+        Dropped::BeforeRetention => BEFORE_RETENTION,
+        Dropped::NamesFull => "Find the sender of new names, or raise `max_name_memory` of the output.",
+        Dropped::UnusableFile => UNUSABLE_FILE,
+        Dropped::SeriesDeleted => {
+            "Requested over the HTTP API. Points that come later create the series again."
         }
         Dropped::Late => {
             "Raise `expire` of the aggregation rule, or set `late = \"oldest\"` to count late points in the oldest window. Look for \

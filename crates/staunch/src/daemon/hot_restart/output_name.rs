@@ -12,6 +12,7 @@ pub fn name_of(output: &OutputPlan) -> OutputName {
     let place = match &facts.link {
         Link::Stream(StreamLink { to, .. }) | Link::Datagrams { to, .. } => Some(to.to_string()),
         Link::File { path, .. } => Some(path.display().to_string()),
+        Link::Store(store) => Some(store.path.display().to_string()),
         Link::Stdout | Link::Stderr => None,
     };
     let what = match output.queue_kind.is_disk() {

@@ -10,6 +10,7 @@ pub mod heartbeat;
 pub mod names;
 pub mod reloads;
 pub mod stop_order;
+pub mod stores;
 pub mod turns;
 
 use std::net::SocketAddr;
@@ -27,6 +28,7 @@ use self::acks::AckRegistry;
 use self::heartbeat::{Beat, Heartbeat};
 use self::reloads::Reloads;
 use self::stop_order::stopped;
+use self::stores::Stores;
 use self::turns::{Floor, Place, Places};
 use crate::admin::clients::{HttpAccount, ManagementAccount};
 use crate::carbon_c_relay::statistics::Reports;
@@ -128,6 +130,8 @@ pub struct Shared {
     pub reloads: Reloads,
     /// Last reports of relays' statistics.
     pub reports: Reports,
+    /// The open stores.
+    pub stores: Arc<Stores>,
 }
 
 /// For each source, as many slots as there are readers, see [`Shared::turns`].

@@ -167,6 +167,7 @@ pub(crate) fn place(kind: &OutputKind) -> String {
             let most = file_bytes_max * (u64::from(files_max) + 1);
             format!("{} (at most {})", path.display(), client::stdio::bytes(most))
         }
+        Link::Store(store) => store.path.display().to_string(),
         Link::Stdout => "standard output".into(),
         Link::Stderr => "standard error".into(),
     }

@@ -183,8 +183,7 @@ async fn assemble(
     let directory = Directory::of_system();
     directory.own.set(Listeners::default().really_at(opened));
     let listening = Listeners::default().listening(&plan, opened);
-    let plan_of = Arc::clone(&plan);
-    let wiring = Wiring { certificates, plan: plan_of, accounts, outlets, generation: 0, listening };
+    let wiring = Wiring { certificates, plan: plan.clone(), accounts, outlets, generation: 0, listening };
     let (readers, floors) = start_readers(&plan, &exchange, &room).context(NO_READERS)?;
     let shared = Arc::new(Shared {
         wiring: ArcSwap::from_pointee(wiring),
@@ -213,6 +212,7 @@ async fn assemble(
         checkpoints,
         reloads: Reloads::default(),
         reports: handed.reports(),
+        stores: Arc::default(),
     });
     Ok(Assembled { shared, makers, worker, key_flush_reports })
 }

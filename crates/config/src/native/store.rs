@@ -1,0 +1,77 @@
+//! The options of an output that stores points, beyond those that a row checks by itself: expressions and archives of its rules, and its
+//! queue.
+
+use deliver::plan::{QueueKind, QueueLimits};
+use graphite::whisper::rules::Patterns;
+use graphite::whisper::{Layout, parse_retentions};
+
+use super::fields::Fields;
+use super::value::Checked;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::options::table::whisper::STORE;
+use crate::plan::{OutputPlan, SYNC_WINDOW_MS, WhisperPlan};
+
+/// Reads the options of a store.
+pub(super) fn fill(plan: &mut WhisperPlan, fields: &Fields, wrong: &mut Vec<Diagnostic>) {
+    fields.fill(plan, &STORE);
+    for table in tables(fields, "schemas") {
+        check_pattern(table, wrong);
+        check_retentions(table, wrong);
+    }
+    tables(fields, "aggregations").iter().for_each(|table| check_pattern(table, wrong));
+    let faults = [plan.schemas(Vec::new()).err(), plan.aggregations(Vec::new()).err()];
+    // Rules that are right one by one can be too many or too large together.
+    if wrong.is_empty()
+        && let Some(fault) = faults.into_iter().flatten().next()
+    {
+        wrong.push(
+            Diagnostic::error(Code::BadPattern, fault).at(fields.place).label("the rules of this output"),
+        );
+    }
+}
+
+fn tables<'a>(fields: &'a Fields, key: &str) -> &'a [Fields] {
+    match fields.other(key) {
+        Some(Checked::Tables(tables)) => tables,
+        _ => &[],
+    }
+}
+
+fn check_pattern(table: &Fields, wrong: &mut Vec<Diagnostic>) {
+    let Some(pattern) = table.value::<String>("pattern") else { return };
+    if let Err(error) = Patterns::new(std::iter::once(&*pattern)) {
+        let message = format!("{} has an invalid pattern", table.whose);
+        table.wrong("pattern", Code::BadPattern, message, error.fault.to_string(), wrong);
+    }
+}
+
+fn check_retentions(table: &Fields, wrong: &mut Vec<Diagnostic>) {
+    let Some(text) = table.value::<String>("retentions") else { return };
+    let fault = match parse_retentions(&text) {
+        Ok(archives) => Layout::new(&archives).err().map(|error| error.to_string()),
+        Err(error) => Some(error.to_string()),
+    };
+    if let Some(fault) = fault {
+        let message = format!("{} has invalid retentions", table.whose);
+        let mistake = Diagnostic::error(Code::BadValue, message).at(table.at("retentions")).label(fault);
+        wrong
+            .push(mistake.hint("write step:length for each archive, finest first, such as \"10s:6h,1m:7d\""));
+    }
+}
+
+/// The queue of a store is on disk, because it keeps the points that are not in their files yet.
+pub(super) fn keep_on_disk(output: &mut OutputPlan, fields: &Fields, wrong: &mut Vec<Diagnostic>) {
+    let queue = fields.table("queue");
+    if let Some(queue) = queue.filter(|queue| queue.word("kind") == Some("memory")) {
+        let message = format!("{} needs a queue on disk", fields.whose);
+        let label = "points would be lost with the process before they are in their files";
+        let mistake = Diagnostic::error(Code::BadValue, message).at(queue.at("kind")).label(label);
+        wrong.push(mistake.hint("remove the line: \"disk\" is the default here"));
+    }
+    if output.queue_kind == QueueKind::Memory {
+        output.queue_kind = QueueKind::Disk { sync_window_ms: SYNC_WINDOW_MS };
+        if queue.is_none_or(|queue| queue.place_of("max_bytes").is_none()) {
+            output.queue.bytes_max = QueueLimits::default_of(output.queue_kind).bytes_max;
+        }
+    }
+}

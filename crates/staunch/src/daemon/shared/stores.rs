@@ -1,0 +1,46 @@
+//! The open stores of the daemon: outputs add them, queries and figures read them.
+
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+use graphite::store::{Store, WalkReport};
+use sys::tree::Tree;
+
+/// A store in use, for queries and figures.
+#[derive(Debug)]
+pub struct OpenStore {
+    /// Name of its output.
+    pub name: String,
+    /// Points and names.
+    pub store: Store,
+    /// The files.
+    pub tree: Tree,
+    /// What has been found in the folder so far, and whether all of it has been looked at.
+    pub walk: Mutex<(WalkReport, bool)>,
+}
+
+/// The open stores of the daemon, by the names of their outputs.
+#[derive(Debug, Default)]
+pub struct Stores(ArcSwap<Vec<Arc<OpenStore>>>);
+
+impl Stores {
+    /// All of them, sorted by name.
+    pub fn all(&self) -> Arc<Vec<Arc<OpenStore>>> {
+        self.0.load_full()
+    }
+
+    /// Adds one, in place of an earlier one of its name.
+    pub fn add(&self, store: &Arc<OpenStore>) {
+        self.0.rcu(|all| {
+            let mut all: Vec<_> = all.iter().filter(|other| other.name != store.name).cloned().collect();
+            all.push(Arc::clone(store));
+            all.sort_by(|a, b| a.name.cmp(&b.name));
+            all
+        });
+    }
+
+    /// Removes it.
+    pub fn remove(&self, store: &Arc<OpenStore>) {
+        self.0.rcu(|all| all.iter().filter(|other| !Arc::ptr_eq(other, store)).cloned().collect::<Vec<_>>());
+    }
+}

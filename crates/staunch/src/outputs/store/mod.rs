@@ -1,0 +1,97 @@
+//! One store of whisper files: takes blocks of its queue, writes points to files, and answers queries meanwhile.
+//!
+//! Path of a point: the queue -> [`feed`] (the thread `store NAME`) -> `graphite::store::Store` -> [`writing`] (the thread `whisper NAME`) ->
+//! its file -> the tree is synced -> its block is settled. Queries find the open stores in [`Stores`].
+//! Not here: memory, files and answers (`graphite::store`), blocks (`deliver::store`).
+//! Invariant: a block is settled only after a sync that began when all of its points were in their files.
+
+mod feed;
+mod opening;
+mod running;
+mod writing;
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use config::plan::WhisperPlan;
+use deliver::Failure;
+use deliver::store::StoreSender;
+use sys::clock::Clock;
+
+use self::opening::Opened;
+use self::running::{Running, report};
+use crate::daemon::outlet::{Outlet, Seen};
+use crate::daemon::shared::stores::{OpenStore, Stores};
+use crate::outputs::progress::{end, publish};
+use crate::outputs::telling::Teller;
+
+/// First and longest pause between two attempts to open the folder.
+const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
+
+/// Runs a store until its outlet stops.
+pub fn run(plan: &WhisperPlan, outlet: &Arc<Outlet>, stores: &Stores) {
+    let mut sender = StoreSender::new(Arc::clone(&outlet.account));
+    let mut teller = Teller::new(plan.path.display().to_string());
+    let opened = open(plan, outlet, &mut sender, &mut teller);
+    let Some(Opened { store, tree, _lock }) = opened else {
+        sender.finish_stop(&mut *outlet.queue(), Clock::now());
+        return end(outlet, 0, sender.state());
+    };
+    let walk = Mutex::default();
+    let open = Arc::new(OpenStore { name: outlet.name.clone(), store, tree, walk });
+    stores.add(&open);
+    let (ends, has_written) = (AtomicBool::new(false), AtomicBool::new(false));
+    let running = Running { plan, outlet, open: &open, sender: Mutex::new(sender), ends, has_written };
+    std::thread::scope(|scope| {
+        let writing = std::thread::Builder::new().name(format!("whisper {}", outlet.name));
+        let started = writing.spawn_scoped(scope, || writing::run(&running, teller));
+        if let Err(error) = &started {
+            let name = &outlet.name;
+            tracing::error!(
+                "output `{name}`: cannot start its thread ({error}); records stay in its queue on disk"
+            );
+            running.has_written.store(true, Relaxed);
+        }
+        feed::run(&running);
+    });
+    stores.remove(&open);
+    let mut sender = running.sender();
+    sender.finish_stop(&mut *outlet.queue(), Clock::now());
+    end(outlet, 0, sender.state());
+}
+
+/// Opens the folder, again and again until it succeeds. None when the outlet stops before.
+fn open(
+    plan: &WhisperPlan,
+    outlet: &Arc<Outlet>,
+    sender: &mut StoreSender,
+    teller: &mut Teller,
+) -> Option<Opened> {
+    let mut pause = RETRY.0;
+    loop {
+        match opening::open(plan) {
+            Ok(opened) => {
+                sender.on_written(Clock::now());
+                report(sender, outlet, teller, None);
+                publish(outlet, 0, 0, 0, sender.state());
+                return Some(opened);
+            }
+            Err(error) => {
+                outlet.errors.count(&error);
+                sender.on_error(Failure::ConnectFailed, Clock::now());
+                report(sender, outlet, teller, Some(error.to_string()));
+                publish(outlet, 0, 0, 0, sender.state());
+            }
+        }
+        let until_ns = Clock::mono_ns() + pause.as_nanos() as u64;
+        while Clock::mono_ns() < until_ns {
+            if outlet.is_stopping() {
+                return None;
+            }
+            outlet.wait(Seen { records: true, stop: false }, Duration::from_millis(250));
+        }
+        pause = (pause * 2).min(RETRY.1);
+    }
+}

@@ -1,0 +1,102 @@
+//! Opens the folder of a store: its rules, and the lock against another writer.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+
+use config::plan::WhisperPlan;
+use graphite::store::{Rules, Store, StoreOptions};
+use graphite::whisper::UpdateOptions;
+use graphite::whisper::names::NameOptions;
+use sys::tree::Tree;
+
+/// Locked by the daemon that writes to a tree.
+const LOCK_FILE: &str = ".staunch-writer";
+
+/// An open folder.
+pub(super) struct Opened {
+    pub(super) store: Store,
+    pub(super) tree: Tree,
+    /// The lock ends when it is dropped.
+    pub(super) _lock: Option<File>,
+}
+
+/// Opens the folder of a plan.
+pub(super) fn open(plan: &WhisperPlan) -> io::Result<Opened> {
+    let rules = rules(plan)?;
+    let tree = Tree::open(plan.path.clone())?;
+    let _lock = if plan.lock { None } else { Some(lock(&plan.path)?) };
+    Ok(Opened { store: Store::new(options(plan), rules, sys::random_seed()), tree, _lock })
+}
+
+/// With locks for each file several daemons may write to one tree.
+fn lock(folder: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(LOCK_FILE))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::Error(error)) => Err(error),
+        Err(TryLockError::WouldBlock) => {
+            let message =
+                "another Staunch writes to this folder: give each its own, or set `lock = true` in both";
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, message))
+        }
+    }
+}
+
+/// The rules of a plan, with those of its files.
+pub(super) fn rules(plan: &WhisperPlan) -> io::Result<Rules> {
+    let invalid = |error: String| io::Error::new(io::ErrorKind::InvalidInput, error);
+    let schemas = match &plan.schemas_file {
+        Some(path) => of_file(path, import::carbon::storage_schemas)?,
+        None => Vec::new(),
+    };
+    let aggregations = match &plan.aggregations_file {
+        Some(path) => of_file(path, import::carbon::storage_aggregations)?,
+        None => Vec::new(),
+    };
+    let schemas = plan.schemas(schemas).map_err(invalid)?;
+    Ok(Rules { schemas, aggregations: plan.aggregations(aggregations).map_err(invalid)? })
+}
+
+/// Most bytes of a file of rules.
+const RULES_BYTES_MAX: u64 = 16 << 20;
+
+type Read<T> = (Option<Vec<T>>, Vec<config::diagnostic::Diagnostic>);
+
+fn of_file<T>(path: &Path, read: fn(&str) -> Read<T>) -> io::Result<Vec<T>> {
+    let shown = path.display();
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{shown}: {error}"));
+    let file = sys::open_at_once(OpenOptions::new().read(true), path).map_err(named)?;
+    let about = file.metadata().map_err(named)?;
+    if !about.is_file() || about.len() > RULES_BYTES_MAX {
+        let message = format!("{shown}: not a file of at most {} MiB", RULES_BYTES_MAX >> 20);
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    let text = io::read_to_string(io::Read::take(file, RULES_BYTES_MAX)).map_err(named)?;
+    let (rules, diagnostics) = read(&text);
+    let first = diagnostics.iter().find(|found| found.severity == config::diagnostic::Severity::Error);
+    rules.ok_or_else(|| {
+        let why = first.map_or("it has mistakes", |first| &*first.message);
+        io::Error::new(io::ErrorKind::InvalidInput, format!("{shown}: {why}"))
+    })
+}
+
+fn options(plan: &WhisperPlan) -> StoreOptions {
+    let seconds = |ms: u64| u32::try_from(ms / 1000).unwrap_or(u32::MAX);
+    StoreOptions {
+        write_after_s: seconds(plan.write_after_ms),
+        points_bytes_max: plan.points_bytes_max,
+        series_max: plan.series_max,
+        names_bytes_max: usize::try_from(plan.names_bytes_max).unwrap_or(usize::MAX),
+        updates_per_second_max: plan.updates_per_second_max,
+        creates_per_minute_max: plan.creates_per_minute_max,
+        space: plan.new_files,
+        lock: plan.lock,
+        names: NameOptions { readable_tagged: !plan.hash_tagged_names },
+        update: UpdateOptions {
+            first_duplicate: plan.compat.first_duplicate,
+            accept_future: plan.compat.accept_future,
+            max_future: plan.future_max_ms.map(seconds),
+        },
+    }
+}

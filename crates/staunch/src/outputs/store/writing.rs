@@ -1,0 +1,223 @@
+//! Writes points to files, looks at the files that are there, syncs the tree, and settles blocks.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use deliver::Failure;
+use graphite::store::{Refusal, Rules, Walk, WriteError, Writer};
+use model::{CopyOutcome, Dropped, FileTree as _, SECOND_NS};
+
+use super::opening;
+use super::running::{Running, report};
+use crate::outputs::telling::Teller;
+use sys::clock::Clock;
+
+/// Longest time between two syncs of the tree; with a shorter `write_after` it is that.
+const SYNC_EVERY_NS: u64 = 10 * SECOND_NS;
+
+/// Time between two looks at the files of rules.
+const RULES_EVERY_NS: u64 = 60 * SECOND_NS;
+
+/// Pause without work.
+const NAP: Duration = Duration::from_millis(50);
+
+/// Pause after a disk error.
+const ERROR_PAUSE: Duration = Duration::from_millis(500);
+
+/// Files that are written before other work is looked at.
+const JOBS: usize = 256;
+
+struct Writing<'a, 'r> {
+    running: &'a Running<'r>,
+    teller: Teller,
+    writer: Writer,
+    walk: Option<Walk>,
+    synced_ns: u64,
+    rules_ns: u64,
+    /// Outcomes of points that are not in a file, and not settled yet.
+    others: Vec<(CopyOutcome, u64)>,
+    /// Up to this block, all is settled.
+    settled: u64,
+    is_failing: bool,
+}
+
+/// Runs until the store ends.
+pub(super) fn run(running: &Running<'_>, teller: Teller) {
+    let now_ns = Clock::mono_ns();
+    let sync_every_ns = SYNC_EVERY_NS.min(running.plan.write_after_ms.saturating_mul(1_000_000));
+    let mut writing = Writing {
+        running,
+        teller,
+        writer: Writer::default(),
+        walk: Some(Walk::default()),
+        synced_ns: now_ns,
+        rules_ns: now_ns,
+        others: Vec::new(),
+        settled: 0,
+        is_failing: false,
+    };
+    loop {
+        let ends = running.ends.load(Relaxed);
+        running.open.store.drain(ends);
+        let late = ends && Clock::mono_ns() >= running.outlet.deadline_ns(0);
+        let wrote = !late && writing.write();
+        let walked = !ends && writing.walk();
+        let now_ns = Clock::mono_ns();
+        if now_ns.saturating_sub(writing.synced_ns) >= sync_every_ns {
+            writing.sync();
+        }
+        if now_ns.saturating_sub(writing.rules_ns) >= RULES_EVERY_NS {
+            writing.read_rules();
+        }
+        if ends && !wrote {
+            writing.sync();
+            break;
+        }
+        if !wrote && !walked {
+            std::thread::sleep(NAP);
+        }
+    }
+    let (left, series) = running.open.store.pending();
+    if left > 0 {
+        let name = &running.outlet.name;
+        tracing::warn!(
+            "output `{name}`: {left} points of {series} series are not in their files yet; they stay in its queue on disk, and \
+             the next start writes them"
+        );
+    }
+    running.has_written.store(true, Relaxed);
+}
+
+impl Writing<'_, '_> {
+    /// Writes some series. False when none is due.
+    fn write(&mut self) -> bool {
+        let open = self.running.open;
+        let now = Clock::now();
+        let at = i64::try_from(now.wall_seconds()).unwrap_or(i64::MAX);
+        let mut wrote = false;
+        for _ in 0..JOBS {
+            let Some(job) = open.store.next(at) else { break };
+            let done = open.store.write(job, &open.tree, &mut self.writer, at);
+            match done.error {
+                None => {
+                    wrote |= !done.waits;
+                    if self.is_failing {
+                        self.is_failing = false;
+                        self.works_again();
+                    }
+                }
+                Some((path, error)) => {
+                    self.failed(&path, error);
+                    if matches!(error, WriteError::Disk(_)) {
+                        return false;
+                    }
+                }
+            }
+        }
+        wrote
+    }
+
+    fn failed(&mut self, path: &str, error: WriteError) {
+        let name = &self.running.outlet.name;
+        match error {
+            WriteError::Unusable(error) => {
+                tracing::warn!(
+                    "output `{name}`: {path}: {error}; the file is left alone, and points of its series are dropped as \
+                     `unusable_file`"
+                );
+            }
+            WriteError::Disk(error) => {
+                self.is_failing = true;
+                let words = format!("{path}: {error}");
+                self.running.failed(Failure::WriteFailed, &words, &mut self.teller);
+                std::thread::sleep(ERROR_PAUSE);
+            }
+        }
+    }
+
+    fn works_again(&mut self) {
+        let mut sender = self.running.sender();
+        sender.on_written(Clock::now());
+        report(&mut sender, self.running.outlet, &mut self.teller, None);
+    }
+
+    /// Looks at some folders. False when all have been looked at.
+    fn walk(&mut self) -> bool {
+        let Some(walk) = &mut self.walk else { return false };
+        let open = self.running.open;
+        let more = walk.step(&open.store, &open.tree);
+        let report = walk.report().clone();
+        if !more {
+            log_walk(&self.running.outlet.name, &report);
+            self.walk = None;
+        }
+        *open.walk.lock().unwrap_or_else(PoisonError::into_inner) = (report, !more);
+        more
+    }
+
+    /// Syncs the tree, and settles the blocks whose points were in their files before.
+    fn sync(&mut self) {
+        self.synced_ns = Clock::mono_ns();
+        let open = self.running.open;
+        let up_to = open.store.written_up_to();
+        let refused = open.store.take_refused();
+        self.others
+            .extend(refused.into_iter().map(|(why, count)| (CopyOutcome::Dropped(reason(why)), count)));
+        if up_to <= self.settled {
+            return;
+        }
+        if let Err(error) = open.tree.sync_all() {
+            self.is_failing = true;
+            let words = format!("sync of {}: {error}", open.tree.root().display());
+            return self.running.failed(Failure::WriteFailed, &words, &mut self.teller);
+        }
+        self.settled = up_to;
+        self.running.sender().settle(up_to, &mut self.others);
+        self.running.publish();
+        self.running.outlet.changed();
+        self.running.outlet.progressed();
+    }
+
+    /// Reads the files of rules again. Mistakes are logged, and the old rules stay.
+    fn read_rules(&mut self) {
+        self.rules_ns = Clock::mono_ns();
+        let plan = self.running.plan;
+        if plan.schemas_file.is_none() && plan.aggregations_file.is_none() {
+            return;
+        }
+        match opening::rules(plan) {
+            Ok(Rules { schemas, aggregations }) => {
+                self.running.open.store.set_rules(Rules { schemas, aggregations })
+            }
+            Err(error) => {
+                let name = &self.running.outlet.name;
+                tracing::warn!("output `{name}`: {error}; the rules that were read before stay in force");
+            }
+        }
+    }
+}
+
+fn log_walk(name: &str, report: &graphite::store::WalkReport) {
+    tracing::info!("output `{name}`: {} files of series in {} folders", report.files, report.folders);
+    if let Some((folder, error)) = &report.last_error {
+        let shown = if folder.is_empty() { "the folder itself" } else { folder };
+        tracing::warn!(
+            "output `{name}`: {} folders could not be listed, the last one is {shown}: {error}",
+            report.failed
+        );
+    }
+}
+
+fn reason(why: Refusal) -> Dropped {
+    match why {
+        Refusal::BadName => Dropped::UnsafeName,
+        Refusal::NotANumber => Dropped::NotANumber,
+        Refusal::TooManySeries => Dropped::SeriesMax,
+        Refusal::NamesFull => Dropped::NamesFull,
+        Refusal::InFuture => Dropped::InFuture,
+        Refusal::TooOld => Dropped::BeforeRetention,
+        Refusal::UnusableFile => Dropped::UnusableFile,
+        Refusal::Deleted => Dropped::SeriesDeleted,
+    }
+}

@@ -1,0 +1,118 @@
+//! The store of whisper files: what it took is in its files after any end of the daemon.
+
+use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
+use std::ops::Range;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use graphite::whisper::WhisperFile;
+use model::FileTree as _;
+use sys::tree::Tree;
+
+use crate::support::{Builder, Daemon, wait_for};
+
+fn config(tree: &Path, more: &str) -> String {
+    format!(
+        "[sources.lines]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [outputs.store]\ntype = \"whisper\"\nfrom = [\"lines\"]\npath = \"{}\"\n{more}",
+        tree.display()
+    )
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as i64 / 10 * 10
+}
+
+/// Sends a point of each series at a time, and waits until all are in the queue or in files.
+fn send(daemon: &Daemon, series: Range<u32>, time: i64, value: f64) {
+    let mut stream = TcpStream::connect(daemon.at("lines", "tcp")).expect("it listens");
+    let had = Daemon::number(&daemon.output("store"), "copies");
+    let count = u64::from(series.end - series.start);
+    let lines: String = series.map(|series| format!("hosts.h{series}.load {value} {time}\n")).collect();
+    stream.write_all(lines.as_bytes()).expect("it reads");
+    daemon.wait_output("store", "copies", had + count);
+}
+
+/// The points of a series in its file.
+fn stored(tree: &Path, series: u32, since: i64) -> Vec<(i64, f64)> {
+    let tree = Tree::open_read_only(tree.to_owned()).expect("a folder");
+    let file = tree.open_to_read(&format!("hosts/h{series}/load.wsp")).expect("it was written");
+    let file = WhisperFile::open(file).expect("it is whole");
+    let fetched = file.fetch(since - 10, now(), now()).expect("it reads").expect("it covers that");
+    fetched.points().collect()
+}
+
+#[test]
+fn points_survive_kills_and_are_all_in_their_files_after_a_stop() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path().join("whisper");
+    let mut daemon = Builder::native(&config(&tree, "")).start();
+    let start = now() - 100;
+    send(&daemon, 0..200, start, 1.0);
+    daemon.signal("KILL");
+    assert!(!daemon.wait_exit().success());
+    daemon.start_again();
+    daemon.wait_output("store", "queued", 200);
+    send(&daemon, 0..300, start + 10, 2.0);
+    send(&daemon, 0..300, start + 10, 2.5);
+    daemon.wait_output("store", "queued", 800);
+    daemon.assert_sums_hold();
+    assert!(!tree.join("hosts").exists(), "the points are younger than `write_after`");
+    daemon.stop();
+    for series in 0..300 {
+        let first = (series < 200).then_some((start, 1.0));
+        let want: Vec<(i64, f64)> = first.into_iter().chain([(start + 10, 2.5)]).collect();
+        assert_eq!(stored(&tree, series, start), want, "h{series}");
+    }
+    daemon.start_again();
+    daemon.wait_output("store", "queued", 0);
+    daemon.wait_logged("300 files of series in 302 folders");
+    daemon.stop();
+}
+
+#[test]
+fn a_block_is_delivered_once_its_points_are_in_synced_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path().join("whisper");
+    let rules = "write_after = \"1s\"\nschemas = [{ pattern = \"\", retentions = \"10s:1h\" }]\n";
+    let mut daemon = Builder::native(&config(&tree, rules)).start();
+    send(&daemon, 0..50, now(), 1.0);
+    send(&daemon, 0..1, now() - 7_200, 1.0);
+    daemon.wait_output("store", "delivered", 50);
+    daemon.wait_output("store", "losses/dropped/before_retention", 1);
+    daemon.wait_output("store", "queued", 0);
+    daemon.assert_sums_hold();
+    daemon.stop();
+}
+
+#[test]
+fn a_folder_with_another_writer_is_not_used_until_that_one_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path().join("whisper");
+    let mut first = Builder::native(&config(&tree, "")).start();
+    first.wait_logged("files of series");
+    let mut second = Builder::native(&config(&tree, "")).start();
+    second.wait_logged("another Staunch writes to this folder");
+    send(&second, 0..10, now(), 1.0);
+    assert_eq!(second.output("store")["state"], "down");
+    first.stop();
+    wait_for("the second one to open it", || (second.output("store")["state"] == "up").then_some(()));
+    second.stop();
+    assert_eq!(stored(&tree, 3, now() - 600).len(), 1);
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_named_and_tried_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path().join("whisper");
+    fs::write(&tree, "a file where the folder should be").expect("written");
+    let mut daemon = Builder::native(&config(&tree, "")).start();
+    daemon.wait_logged("whisper is down");
+    send(&daemon, 0..10, now(), 1.0);
+    fs::remove_file(&tree).expect("it is there");
+    daemon.wait_logged("whisper is back");
+    daemon.stop();
+    assert_eq!(stored(&tree, 9, now() - 600).len(), 1);
+}
