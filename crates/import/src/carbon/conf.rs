@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use graphite::whisper::Space;
 use process::sharding::CarbonHash;
 
 use super::ini::{self, Entry};
@@ -84,7 +85,9 @@ pub(super) const REWRITE_RULES: &str = "rewrite-rules.conf";
 
 /// Section of carbon-cache.py.
 const CACHE: &str = "cache";
-const KEEP_CACHE: &str = "keep carbon-cache.py running, and import the sections [relay] and [aggregator]";
+
+/// STORAGE_DIR without the key: that of the root where carbon is installed.
+const STORAGE_DIR: &str = "/opt/graphite/storage";
 
 /// Default instance name.
 const INSTANCE: &str = "a";
@@ -93,6 +96,8 @@ const INSTANCE: &str = "a";
 #[derive(Debug)]
 pub(super) struct Conf {
     pub(super) is_aggregator: bool,
+    /// The store of a cache.
+    pub(super) store: Option<StoreConf>,
     /// Address and port of lines over TCP; none when the port is 0.
     pub(super) lines: Option<(String, u16)>,
     pub(super) datagrams: Option<(String, u16)>,
@@ -122,6 +127,20 @@ pub(super) struct Conf {
     pub(super) tags_in_order: bool,
 }
 
+/// The settings of carbon-cache.py's store.
+#[derive(Debug)]
+pub(super) struct StoreConf {
+    /// `LOCAL_DATA_DIR`: the folder of the whisper files.
+    pub(super) folder: String,
+    pub(super) new_files: Space,
+    pub(super) lock: bool,
+    /// Most points in memory; none for `inf`.
+    pub(super) points_max: Option<u64>,
+    pub(super) updates_per_second_max: u32,
+    pub(super) creates_per_minute_max: u32,
+    pub(super) hash_tagged_names: bool,
+}
+
 /// Reads the section `wanted`, such as `relay` or `relay:b`: keys in the second one override those in the first. The
 /// default instance is `a`.
 pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Option<Conf> {
@@ -132,19 +151,25 @@ pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Opt
     }
     let mut reader = Reader { layers: &layers, wrong };
     let first = layers[0];
-    let is_aggregator = wanted.split(':').next() == Some("aggregator");
-    let (method, method_place) = reader.method(is_aggregator);
-    let destinations = reader.destinations(method);
+    let program = wanted.split(':').next().unwrap_or(wanted);
+    let is_aggregator = program == "aggregator";
+    let store = (program == CACHE).then(|| reader.store());
+    let (method, method_place) = match &store {
+        Some(_) => (Method::Constant, None),
+        None => reader.method(is_aggregator),
+    };
+    let destinations = if store.is_some() { Vec::new() } else { reader.destinations(method) };
     let destinations_place = reader.get("DESTINATIONS").map(|entry| entry.place);
     reader.listens_everywhere(first.place);
     reader.unpickler();
-    if destinations.is_empty() && method != Method::Rules {
+    if destinations.is_empty() && store.is_none() && method != Method::Rules {
         let place = destinations_place.or(method_place).unwrap_or(first.place);
         let message = "DESTINATIONS is empty: there is no endpoint to send to";
         reader.wrong.error(Code::MissingKey, place, message);
     }
     Some(Conf {
         is_aggregator,
+        store,
         lines: reader.address("LINE_RECEIVER", Some(2003)),
         datagrams: if reader.flag("ENABLE_UDP_LISTENER", false) {
             reader.address("UDP_RECEIVER", Some(2003))
@@ -185,21 +210,19 @@ fn layers<'a, 'b>(
     let find = |name: &str| sections.iter().find(|section| section.name == name);
     let (own, base) = (find(&format!("{program}:{instance}")), find(program));
     let place = own.or(base).map(|section| section.place);
-    if program == CACHE {
-        let message = "[cache] is for carbon-cache.py, whose store of series is not carried over";
-        wrong.error(Code::NotCarriedOver, place, message).hint(KEEP_CACHE);
-        return None;
-    }
-    if let Some(cache) = find(CACHE) {
-        let message = "[cache] is not read: the store of carbon-cache.py is not carried over";
-        wrong.warning(Code::ImportNoEffect, cache.place, message).hint(KEEP_CACHE);
+    if program != CACHE
+        && let Some(cache) = find(CACHE)
+    {
+        let message = "[cache] is not read: it is another daemon's";
+        let report = wrong.warning(Code::ImportNoEffect, cache.place, message);
+        report.hint("import it as well: `--section cache`");
     }
     if place.is_none() {
         let names: Vec<String> = sections.iter().map(|section| format!("[{}]", section.name)).collect();
         let report = wrong.error(Code::MissingKey, None, format!("there is no section [{wanted}]"));
         report.hint(match &names[..] {
-            [] => "expected a carbon.conf with the section [relay] or [aggregator]".to_owned(),
-            names => format!("expected [relay] or [aggregator]; there is {}", names.join(", ")),
+            [] => "expected a carbon.conf with the section [cache], [relay] or [aggregator]".to_owned(),
+            names => format!("expected [cache], [relay] or [aggregator]; there is {}", names.join(", ")),
         });
         return None;
     }
@@ -283,6 +306,40 @@ impl<'a> Reader<'a, '_> {
             let report = self.wrong.warning(Code::ListensEverywhere, place, message).label("as carbon does");
             report.hint("if only this machine sends, set 127.0.0.1 in `listen` of the native file");
         }
+    }
+
+    /// The store of carbon-cache.py.
+    fn store(&mut self) -> StoreConf {
+        let new_files =
+            match (self.flag("WHISPER_SPARSE_CREATE", false), self.flag("WHISPER_FALLOCATE_CREATE", false)) {
+                (true, _) => Space::Sparse,
+                (false, true) => Space::Allocate,
+                (false, false) => Space::Zeros,
+            };
+        if let Some(entry) = self.get("DATABASE").filter(|entry| entry.value != "whisper") {
+            let message = format!("DATABASE `{}` is not supported", entry.value);
+            self.wrong.error(Code::ImportBadValue, entry.place, message).hint("the only store is whisper");
+        }
+        StoreConf {
+            folder: self.storage("LOCAL_DATA_DIR", "whisper"),
+            new_files,
+            lock: self.flag("WHISPER_LOCK_WRITES", false),
+            points_max: self.number("MAX_CACHE_SIZE", 1, 1 << 40),
+            updates_per_second_max: self.number("MAX_UPDATES_PER_SECOND", 1, 1_000_000).unwrap_or(0) as u32,
+            creates_per_minute_max: self.number("MAX_CREATES_PER_MINUTE", 1, 1_000_000).unwrap_or(0) as u32,
+            hash_tagged_names: self.flag("TAG_HASH_FILENAMES", true),
+        }
+    }
+
+    /// A folder below STORAGE_DIR, unless a key of its own names it.
+    fn storage(&self, key: &str, below: &str) -> String {
+        let given =
+            |key: &str| self.get(key).map(|entry| entry.value.clone()).filter(|value| !value.is_empty());
+        let folder = || {
+            let storage = given("STORAGE_DIR").unwrap_or_else(|| STORAGE_DIR.to_owned());
+            format!("{}/{below}", storage.trim_end_matches('/'))
+        };
+        given(key).unwrap_or_else(folder)
     }
 
     fn unpickler(&mut self) {

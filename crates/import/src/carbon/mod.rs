@@ -1,10 +1,10 @@
 //! Reads carbon.conf and the rule files of carbon's Python daemons (spec graphite §4.3): relay-rules.conf,
-//! rewrite-rules.conf, aggregation-rules.conf, blacklist.conf and whitelist.conf.
+//! rewrite-rules.conf, aggregation-rules.conf, blacklist.conf, whitelist.conf, storage-schemas.conf and storage-aggregation.conf.
 //!
 //! Each file has a reader that returns its rules, or all of its mistakes; rules for routing are also translated to
 //! [`process::relay`]. [`carbon`] reads carbon.conf, which sets the order of the rules and the destinations, and makes a
 //! plan.
-//! Not here: opening files; files of carbon-cache.py, whose store has no counterpart.
+//! Not here: opening files.
 //! Invariant: any text gives rules or located mistakes; never a panic.
 
 mod aggregation;
@@ -17,12 +17,14 @@ mod plan;
 mod relay;
 mod rewrite;
 mod statements;
+mod storage;
 
 pub use aggregation::{AggregationRule, aggregation_rules, aggregation_statements};
 pub use lists::{list, list_statements};
 pub use plan::{CarbonFile, carbon};
 pub use relay::{CarbonDestination, CarbonRelayRule, CarbonRelayRules, relay_rules, relay_statements};
 pub use rewrite::{CarbonRewrite, RewriteRules, rewrite_rules, rewrite_statements};
+pub use storage::{storage_aggregations, storage_schemas};
 
 /// Most rules of one file.
 pub const RULES_MAX: usize = 65_535;

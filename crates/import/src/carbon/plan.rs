@@ -1,25 +1,34 @@
-//! carbon-relay.py or carbon-aggregator.py as a plan: receivers become sources, rule files the rules of one relay,
-//! destinations outputs.
+//! carbon-relay.py, carbon-aggregator.py or carbon-cache.py as a plan: receivers become sources, rule files the rules of one relay,
+//! destinations outputs, and the files of a cache an output of type `whisper`.
 //!
 //! Not here: the rules of that relay (`statements`), the command line, reading files.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use deliver::plan::{QueueLimits, SenderPlan, WhenFull};
+use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
+use graphite::whisper::AggregationMethod;
 use model::{OutputId, SourceId, TransformId};
 use process::aggregation_rules::AggregationRuleLimits;
+use process::relay::{
+    ClusterId, Distribution, MatchPlan, Member, MemberNode, RelayCluster, RelayPlan, Statement, To,
+};
 use wire::graphite::Namespace;
 use wire::graphite::input::{Compatibility, MessageEncoding, NameForm};
 
-use super::conf::{self, Conf, Method, Protocol};
+use super::conf::{self, Conf, Method, Protocol, StoreConf};
 use super::statements::{self, Rules};
-use super::{CarbonDestination, aggregation_rules, list, relay_rules, rewrite_rules};
+use super::{
+    CarbonDestination, aggregation_rules, list, list_statements, relay_rules, rewrite_rules,
+    storage_aggregations, storage_schemas,
+};
 use config::diagnostic::{Code, Diagnostic, has_errors};
 use config::native::{endpoint_name, graphite_source};
 use config::plan::{
-    Destination, Endpoint, Feed, GraphiteEncoding, GraphiteSource, Listen, OutputKind, OutputPlan, Plan,
-    RelayTransform, SourceKind, SourcePlan, TransformKind, TransformPlan,
+    AggregationPlan, Destination, Endpoint, Feed, GraphiteEncoding, GraphiteSource, Listen, OutputKind,
+    OutputPlan, Plan, RelayTransform, SYNC_WINDOW_MS, SchemaPlan, SourceKind, SourcePlan, TransformKind,
+    TransformPlan, WhisperPlan,
 };
 use config::transport::{Compression, EndpointTls, PemFile};
 
@@ -38,13 +47,20 @@ pub struct CarbonFile {
 const BLACKLIST: &str = "blacklist.conf";
 const WHITELIST: &str = "whitelist.conf";
 
+/// Files of a cache, beside carbon.conf.
+const SCHEMAS: &str = "storage-schemas.conf";
+const AGGREGATIONS: &str = "storage-aggregation.conf";
+
+/// Name of the store.
+const STORE: &str = "store";
+
 /// Name of the relay.
 const RELAY: &str = "relay";
 
 /// Name of the outputs.
 const OUTPUT: &str = "carbon";
 
-/// Reads carbon.conf and the rule files that it names, as the daemon of a section (`relay`, `aggregator`, `relay:b`)
+/// Reads carbon.conf and the rule files that it names, as the daemon of a section (`cache`, `relay`, `aggregator`, `relay:b`)
 /// does. `read` returns the text of a file in the same directory, or the reason why it cannot be read.
 pub fn carbon(
     (name, text): (&str, &str),
@@ -112,6 +128,11 @@ impl Reading<'_> {
             rules.blacklist = self.file(BLACKLIST, Absent::Often, list).unwrap_or_default();
             rules.whitelist = self.file(WHITELIST, Absent::Often, list).unwrap_or_default();
         }
+        if conf.store.is_some() {
+            rules.schemas = self.file(SCHEMAS, Absent::Never, storage_schemas).unwrap_or_default();
+            rules.aggregations =
+                self.file(AGGREGATIONS, Absent::Often, storage_aggregations).unwrap_or_default();
+        }
         if conf.method == Method::Rules {
             let known = (!conf.destinations.is_empty()).then_some(&conf.destinations[..]);
             rules.relay = self.file(&conf.relay_rules, Absent::Never, |text| relay_rules(text, known));
@@ -139,6 +160,20 @@ fn plan(conf: &Conf, rules: &Rules, wrong: &mut Vec<Diagnostic>) -> Plan {
             "every receiver is off: the relay would receive nothing",
         ));
     }
+    let from: Vec<Feed> = (0..plan.sources.len()).map(|at| Feed::Source(SourceId(at as u16))).collect();
+    if let Some(store) = &conf.store {
+        let filtered = !rules.blacklist.is_empty() || !rules.whitelist.is_empty();
+        if filtered {
+            plan.transforms.push(lists(rules, from.clone()));
+        }
+        plan.outputs = vec![self::store(
+            conf,
+            store,
+            rules,
+            if filtered { vec![Feed::Transform(TransformId(0))] } else { from },
+        )];
+        return plan;
+    }
     let (mut endpoints, mut known) = (Vec::new(), BTreeMap::new());
     let relay = RelayTransform {
         plan: statements::relay(conf, rules, &mut |one| output_of(one, &mut endpoints, &mut known)),
@@ -146,10 +181,70 @@ fn plan(conf: &Conf, rules: &Rules, wrong: &mut Vec<Diagnostic>) -> Plan {
         aggregation_rules: AggregationRuleLimits::default(),
     };
     plan.outputs = outputs(conf, &endpoints);
-    let from = (0..plan.sources.len()).map(|at| Feed::Source(SourceId(at as u16))).collect();
     let kind = TransformKind::Relay(Box::new(relay));
     plan.transforms.push(TransformPlan { name: RELAY.to_owned(), kind, from });
     plan
+}
+
+/// The relay of a cache with lists: names that they let pass go to the store.
+fn lists(rules: &Rules, from: Vec<Feed>) -> TransformPlan {
+    let mut statements = list_statements(&rules.blacklist, &rules.whitelist);
+    let node = MemberNode::Output(OutputId(0));
+    let member = Member { node, host: STORE.to_owned(), port: 0, instance: None };
+    let distribution = Distribution::Copies;
+    let clusters = vec![RelayCluster { name: STORE.to_owned(), members: vec![member], distribution }];
+    let to = To::Clusters(vec![ClusterId(0)]);
+    statements.push(Statement::Match(MatchPlan { to, ..MatchPlan::default() }));
+    let plan = RelayPlan { clusters, statements, ..RelayPlan::default() };
+    let (names_max, aggregation_rules) = (RelayTransform::NAMES_MAX, AggregationRuleLimits::default());
+    let kind = TransformKind::Relay(Box::new(RelayTransform { plan, names_max, aggregation_rules }));
+    TransformPlan { name: "lists".to_owned(), kind, from }
+}
+
+/// The whisper files. Rules are part of the plan, so that the native file needs no other one.
+fn store(all: &Conf, conf: &StoreConf, rules: &Rules, from: Vec<Feed>) -> OutputPlan {
+    let default = WhisperPlan::new(PathBuf::from(&conf.folder));
+    // What a point takes in memory with its time.
+    let points_bytes = |points: u64| points.saturating_mul(16).clamp(1 << 20, 1 << 40);
+    let schemas = rules
+        .schemas
+        .iter()
+        .map(|rule| SchemaPlan { pattern: rule.pattern.clone(), retentions: rule.layout.to_string() });
+    let aggregations = rules.aggregations.iter().map(|rule| AggregationPlan {
+        pattern: rule.pattern.clone(),
+        method: rule.method,
+        x_files_factor: rule.x_files_factor.map(shortest),
+    });
+    let plan = WhisperPlan {
+        schemas: schemas.collect(),
+        aggregations: aggregations.chain(unmatched(rules)).collect(),
+        new_files: conf.new_files,
+        lock: conf.lock,
+        points_bytes_max: conf.points_max.map_or(default.points_bytes_max, points_bytes),
+        updates_per_second_max: conf.updates_per_second_max,
+        creates_per_minute_max: conf.creates_per_minute_max,
+        hash_tagged_names: conf.hash_tagged_names,
+        ..default
+    };
+    let queue_kind = QueueKind::Disk { sync_window_ms: SYNC_WINDOW_MS };
+    // With flow control carbon's receivers pause when the cache is full; without it carbon drops the newest.
+    let when_full = if all.flow_control { WhenFull::Block } else { WhenFull::DropNewest };
+    let queue = QueueLimits { when_full, ..QueueLimits::default_of(queue_kind) };
+    OutputPlan { queue, queue_kind, ..OutputPlan::new(STORE, OutputKind::Whisper(Box::new(plan)), from) }
+}
+
+/// The double with the same shortest text: 0.1, not 0.10000000149011612.
+fn shortest(factor: f32) -> f64 {
+    factor.to_string().parse().unwrap_or_else(|_| f64::from(factor))
+}
+
+/// Without rules, carbon aggregates every name by `average` and 0.5, and not by its name as is the default here.
+fn unmatched(rules: &Rules) -> Option<AggregationPlan> {
+    rules.aggregations.is_empty().then(|| AggregationPlan {
+        method: Some(AggregationMethod::Average),
+        x_files_factor: Some(0.5),
+        ..AggregationPlan::default()
+    })
 }
 
 fn sources(conf: &Conf) -> Vec<SourcePlan> {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use graphite::whisper::rules::{AggregationRule as StorageAggregation, SchemaRule};
 use process::relay::{
     ClusterId, Distribution, ExpressionPlan, MatchPlan, Member, RelayCluster, RelayPlan, Statement, To,
 };
@@ -28,6 +29,8 @@ pub(super) struct Rules {
     pub(super) aggregation: Vec<AggregationRule>,
     pub(super) blacklist: Vec<String>,
     pub(super) whitelist: Vec<String>,
+    pub(super) schemas: Vec<SchemaRule>,
+    pub(super) aggregations: Vec<StorageAggregation>,
 }
 
 /// The relay; `output` maps a destination to an output.

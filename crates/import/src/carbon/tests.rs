@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use config::diagnostic::{Diagnostic, Severity, Source, render};
+use config::plan::{Listen, OutputKind};
 
 /// The errors of a text: the marked text and the hint.
 fn marked<T>(text: &str, (read, wrong): (Option<T>, Vec<Diagnostic>)) -> Vec<String> {
@@ -235,11 +236,11 @@ fn relay_rules_and_aggregated_hashing_are_imported() {
 }
 
 #[test]
-fn the_store_of_carbon_cache_is_reported_as_not_carried_over() {
+fn the_section_of_the_cache_is_imported_by_itself() {
     let relay = "[relay]\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nPICKLE_RECEIVER_PORT = 0\nRELAY_METHOD = constant\n\
         DESTINATIONS = h:1\nUSER = USERNAME\n";
     let user = "I004 USER has no counterpart";
-    let store = "I007 [cache] is not read: the store of carbon-cache.py is not carried over";
+    let store = "I007 [cache] is not read: it is another daemon's";
     let table: &[(String, &[&str])] = &[
         (relay.replace("USERNAME", ""), &[]),
         (relay.replace("USERNAME", "carbon"), &[user]),
@@ -254,9 +255,22 @@ fn the_store_of_carbon_cache_is_reported_as_not_carried_over() {
         );
     }
     for section in ["cache", "cache:b"] {
-        let (plan, said) = imported("[cache]\n[cache:b]\n", section, &[]);
-        let want = "I004 [cache] is for carbon-cache.py, whose store of series is not carried over";
-        assert_eq!((plan, said), (None, vec![want.to_owned()]), "{section}");
+        let text = "[cache]\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nPICKLE_RECEIVER_PORT = 0\nSTORAGE_DIR = /srv/\n[cache:b]\nLINE_RECEIVER_PORT = 2103\n";
+        let schemas = "[all]\npattern = .*\nretentions = 60s:1d\n";
+        let (plan, said) = imported(text, section, &[("storage-schemas.conf", schemas)]);
+        assert_eq!(said, Vec::<String>::new(), "{section}");
+        let plan = plan.expect("a plan");
+        let port = if section == "cache" { 2003 } else { 2103 };
+        assert_eq!(plan.sources[0].listen, [Listen::Tcp(([127, 0, 0, 1], port).into())]);
+        let OutputKind::Whisper(store) = &plan.outputs[0].kind else { panic!("{plan:?}") };
+        assert_eq!(store.path.to_str(), Some("/srv/whisper"));
+        assert!(plan.outputs[0].queue_kind.is_disk() && plan.transforms.is_empty());
+        let (plan, said) = imported(text, section, &[]);
+        assert_eq!(
+            (plan, said.len()),
+            (None, 1),
+            "carbon-cache.py does not start without storage-schemas.conf"
+        );
     }
 }
 
