@@ -158,5 +158,5 @@ fn main() {
     let all: Vec<String> = (0..1_000_000).map(unlike).collect();
     build("paths that share little", &all);
     let all: Vec<String> = (0..1_000_000).map(unlike_tags).collect();
-    build("tagged, one value of its own each", &all);
+    saved(&build("tagged, one value of its own each", &all));
 }

@@ -18,6 +18,12 @@ pub const NAMES_MAX: u32 = 1 << 30;
 /// A tag takes at least four bytes of a name, and four of a key.
 const _: () = assert!(8 + NAME_BYTES_MAX <= TEXT_BYTES_MAX, "texts and keys of all names can be stored");
 
+/// Keys of at most so many numbers are built without an allocation.
+const FEW_NUMBERS: usize = 16;
+
+/// Most memory that a table takes for an entry, with its unused places.
+const TABLE_ENTRY_BYTES_MAX: usize = 12;
+
 /// In the array of series: the number of a key, not of a node.
 const TAGGED: u32 = 1 << 31;
 /// In the array of series: not in use; the other bits are the next such id.
@@ -125,7 +131,7 @@ pub struct Catalog {
     first_vacant: u32,
     names: u32,
     tagged: u32,
-    /// Reused while a key is built.
+    /// The key that was stored last, unless a series with tags was removed since: all its numbers are in use.
     key: Vec<u8>,
 }
 
@@ -200,8 +206,17 @@ impl Catalog {
             Name::Tagged(tagged) => {
                 let mut key = Vec::with_capacity(2 + tagged.tags.len());
                 key.push(self.texts.find(tagged.metric));
-                key.push(self.tags.value(&self.texts, b"name", tagged.name_value()));
-                key.extend(tagged.tags.iter().map(|(tag, value)| self.tags.value(&self.texts, tag, value)));
+                let first = (b"name".as_slice(), tagged.name_value());
+                let others = tagged.tags.iter().map(|(tag, value)| (*tag, &**value));
+                let last = self.key.as_chunks::<4>().0;
+                for (at, (tag, value)) in [first].into_iter().chain(others).enumerate() {
+                    key.push(match last.get(1 + at) {
+                        Some(like) => {
+                            self.tags.value_like(&self.texts, u32::from_le_bytes(*like), tag, value)
+                        }
+                        None => self.tags.value(&self.texts, tag, value),
+                    });
+                }
                 LookedUp::Tagged { name: tagged, key }
             }
         }
@@ -214,11 +229,17 @@ impl Catalog {
             }
             LookedUp::Path { .. } => None,
             LookedUp::Tagged { key, .. } => {
-                let mut bytes = Vec::with_capacity(4 * key.len());
-                for number in key {
-                    bytes.extend_from_slice(&(*number)?.to_le_bytes());
+                let (mut few, mut many) = ([0; 4 * FEW_NUMBERS], Vec::new());
+                let bytes = if key.len() <= FEW_NUMBERS {
+                    &mut few[..4 * key.len()]
+                } else {
+                    many.resize(4 * key.len(), 0);
+                    &mut many[..]
+                };
+                for (place, number) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(key) {
+                    *place = (*number)?.to_le_bytes();
                 }
-                self.tags.find(&bytes)
+                self.tags.find(bytes)
             }
         }
     }
@@ -371,6 +392,7 @@ impl Catalog {
         let mut node = match place {
             Place::Key(key) => {
                 self.tagged -= 1;
+                self.key.clear();
                 return self.tags.remove(&mut self.texts, key, id);
             }
             Place::Node(node) => node,
@@ -429,6 +451,25 @@ impl Catalog {
         }
         self.store(looked_up, id);
         Ok(())
+    }
+
+    /// Numbers of texts, of nodes of paths, of tags and values, and of names with tags: what [`Catalog::reserve`] takes.
+    pub(super) fn sizes(&self) -> [u32; 4] {
+        let sizes = [self.texts.len(), self.tree.len(), self.tags.tree.len(), self.tagged as usize];
+        sizes.map(|size| u32::try_from(size).unwrap_or(u32::MAX))
+    }
+
+    /// Makes room for names that are about to be [put](Catalog::put) into an empty catalog. The numbers may be wrong: at
+    /// most a quarter of the memory is taken.
+    pub(super) fn reserve(&mut self, sizes: [u32; 4]) {
+        if self.series.len() > 0 {
+            return;
+        }
+        let most = self.limits.bytes_max / 16 / TABLE_ENTRY_BYTES_MAX;
+        let [texts, nodes, tag_nodes, tagged] = sizes.map(|size| most.min(size as usize));
+        self.texts.reserve(texts);
+        self.tree.reserve(nodes);
+        self.tags.reserve(tag_nodes, tagged);
     }
 
     /// Links the ids that are not in use, after [`Catalog::put`].

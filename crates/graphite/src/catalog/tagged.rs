@@ -27,6 +27,12 @@ impl TagIndex {
         self.tree.has_room() && self.keys.has_room()
     }
 
+    /// Makes room in the tables for so many tags and values, and for so many series.
+    pub(super) fn reserve(&mut self, nodes: usize, series: usize) {
+        self.tree.reserve(nodes);
+        self.keys.reserve(series);
+    }
+
     /// The node of a tag.
     pub(super) fn tag(&self, texts: &Texts, tag: &[u8]) -> Option<u32> {
         self.tree.child(ROOT, texts.find(tag)?)
@@ -35,6 +41,19 @@ impl TagIndex {
     /// The node of a tag's value.
     pub(super) fn value(&self, texts: &Texts, tag: &[u8], value: &[u8]) -> Option<u32> {
         self.tree.child(self.tag(texts, tag)?, texts.find(value)?)
+    }
+
+    /// The same, faster if the tag is that of another value, or if even the value is the same: names that follow each
+    /// other often share most of their tags.
+    pub(super) fn value_like(&self, texts: &Texts, other: u32, tag: &[u8], value: &[u8]) -> Option<u32> {
+        let other_tag = self.tree.parent(other);
+        if texts.get(self.tree.text(other_tag)) != tag {
+            return self.value(texts, tag, value);
+        }
+        if texts.get(self.tree.text(other)) == value {
+            return Some(other);
+        }
+        self.tree.child(other_tag, texts.find(value)?)
     }
 
     /// The series with this value.
@@ -74,7 +93,7 @@ impl TagIndex {
 
     /// Adds a series whose key is new, and returns the number of the key.
     pub(super) fn insert(&mut self, key: &[u8], id: SeriesId) -> u32 {
-        let number = self.keys.intern(key);
+        let number = self.keys.add(key);
         *self.keys.note_mut(number) = id.0;
         for value in key.as_chunks::<4>().0.iter().skip(1).map(|value| u32::from_le_bytes(*value)) {
             while self.ids.len() <= value {

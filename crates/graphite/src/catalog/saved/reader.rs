@@ -248,6 +248,9 @@ impl Reader {
         };
         let generation = u64::from_le_bytes(*body.take(8)?.first_chunk()?);
         (self.report.kind, self.report.generation) = (Some(kind), Some(generation));
+        // Older snapshots do not have the sizes, and journals have none.
+        let sizes = [body.varint(), body.varint(), body.varint(), body.varint()];
+        self.catalog.reserve(sizes.map(Option::unwrap_or_default));
         Some(())
     }
 

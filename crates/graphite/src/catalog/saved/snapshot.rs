@@ -49,6 +49,8 @@ impl Snapshot {
         if self.number == 0 {
             self.body.push(super::reader::SNAPSHOT);
             self.body.extend_from_slice(&self.generation.to_le_bytes());
+            // A reader makes room for them. Older readers ignore what follows the generation.
+            catalog.sizes().into_iter().for_each(|size| write_varint(size, &mut self.body));
             self.finish(Kind::Begin, out);
             return true;
         }

@@ -8,6 +8,36 @@ use crate::catalog::{Catalog, CatalogLimits, SeriesId};
 const SEED: u64 = 1;
 const LIMITS: CatalogLimits = CatalogLimits { names_max: 100_000, bytes_max: 64 << 20 };
 
+#[test]
+fn wrong_sizes_of_a_snapshot_take_a_bounded_part_of_the_memory() {
+    let limits = CatalogLimits { names_max: u32::MAX, bytes_max: 4 << 20 };
+    let mut body = vec![super::reader::SNAPSHOT];
+    body.extend_from_slice(&1u64.to_le_bytes());
+    (0..4).for_each(|_| super::bytes::write_varint(u32::MAX, &mut body));
+    let mut file = Vec::new();
+    super::piece::write(super::piece::Kind::Begin, 0, &body, &mut file);
+    let mut reader = Reader::new(limits, SEED);
+    reader.begin();
+    reader.push(&file);
+    reader.push(&file);
+    assert_eq!(reader.end().damages, 0);
+    let catalog = reader.finish();
+    assert!((1 << 19..1 << 21).contains(&catalog.memory_bytes()), "{}", catalog.memory_bytes());
+}
+
+#[test]
+fn a_snapshot_without_sizes_is_read() {
+    let mut file = pieces(&filled(100)).concat();
+    let begin = super::piece::HEADER_BYTES + 9;
+    let header: [u8; super::piece::HEADER_BYTES] = *file.first_chunk().expect("a header");
+    let whole = super::piece::HEADER_BYTES + super::piece::Header::read(&header).expect("good").len;
+    let mut old = Vec::new();
+    super::piece::write(super::piece::Kind::Begin, 0, &file[super::piece::HEADER_BYTES..begin], &mut old);
+    old.extend(file.drain(whole..));
+    let (catalog, reports) = read(&[&old]);
+    assert_eq!((reports[0].damages, reports[0].ended, catalog.len()), (0, true, filled(100).len()));
+}
+
 fn filled(count: u32) -> Catalog {
     let mut catalog = Catalog::new(LIMITS, SEED);
     for at in 0..count {

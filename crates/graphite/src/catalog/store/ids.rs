@@ -22,6 +22,8 @@ pub(in crate::catalog) enum Ids {
 pub(in crate::catalog) struct Many {
     blocks: Vec<Block>,
     len: u32,
+    /// Memory of the members of all blocks.
+    member_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -60,7 +62,7 @@ impl Ids {
                     }
                     return ids.insert(at, id);
                 }
-                let mut many = Many { blocks: Vec::new(), len: 0 };
+                let mut many = Many { blocks: Vec::new(), len: 0, member_bytes: 0 };
                 ids.iter().for_each(|id| many.insert(*id));
                 many.insert(id);
                 *self = Ids::Many(Box::new(many));
@@ -107,17 +109,13 @@ impl Ids {
         }
     }
 
-    /// Memory in addition to the value itself.
+    /// Memory in addition to the value itself, in constant time.
     pub(in crate::catalog) fn memory_bytes(&self) -> usize {
         match self {
             Ids::None | Ids::One(_) => 0,
             Ids::Few(ids) => ids.capacity() * size_of::<u32>(),
             Ids::Many(many) => {
-                let members = many.blocks.iter().map(|block| match &block.members {
-                    Members::Sparse(low) => low.capacity() * size_of::<u16>(),
-                    Members::Bits { .. } => WORDS * size_of::<u64>(),
-                });
-                size_of::<Many>() + many.blocks.capacity() * size_of::<Block>() + members.sum::<usize>()
+                size_of::<Many>() + many.blocks.capacity() * size_of::<Block>() + many.member_bytes
             }
         }
     }
@@ -126,7 +124,12 @@ impl Ids {
 impl Many {
     fn insert(&mut self, id: u32) {
         let (upper, lower) = ((id >> 16) as u16, id as u16);
-        let block = match self.blocks.binary_search_by_key(&upper, |block| block.upper) {
+        // Ids mostly come in order.
+        let found = match self.blocks.last() {
+            Some(last) if last.upper == upper => Ok(self.blocks.len() - 1),
+            _ => self.blocks.binary_search_by_key(&upper, |block| block.upper),
+        };
+        let block = match found {
             Ok(at) => &mut self.blocks[at],
             Err(at) => {
                 self.blocks.reserve_exact(1);
@@ -134,16 +137,21 @@ impl Many {
                 &mut self.blocks[at]
             }
         };
+        let before = block.members.memory_bytes();
         self.len += u32::from(block.members.insert(lower));
+        self.member_bytes = self.member_bytes - before + block.members.memory_bytes();
     }
 
     fn remove(&mut self, id: u32) {
         let (upper, lower) = ((id >> 16) as u16, id as u16);
         let Ok(at) = self.blocks.binary_search_by_key(&upper, |block| block.upper) else { return };
         let members = &mut self.blocks[at].members;
+        let before = members.memory_bytes();
         self.len -= u32::from(members.remove(lower));
+        self.member_bytes = self.member_bytes - before + members.memory_bytes();
         if members.next(0).is_none() {
-            let _empty = self.blocks.remove(at);
+            let empty = self.blocks.remove(at);
+            self.member_bytes -= empty.members.memory_bytes();
         }
     }
 
@@ -158,11 +166,22 @@ impl Many {
 }
 
 impl Members {
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Members::Sparse(numbers) => numbers.capacity() * size_of::<u16>(),
+            Members::Bits { .. } => WORDS * size_of::<u64>(),
+        }
+    }
+
     /// True when the number is new.
     fn insert(&mut self, number: u16) -> bool {
         match self {
             Members::Sparse(numbers) => {
-                let Err(at) = numbers.binary_search(&number) else { return false };
+                let found = match numbers.last() {
+                    Some(last) if *last < number => Err(numbers.len()),
+                    _ => numbers.binary_search(&number),
+                };
+                let Err(at) = found else { return false };
                 if numbers.len() < SPARSE_MAX {
                     if numbers.capacity() == numbers.len() {
                         numbers.reserve_exact((numbers.len() / 2).max(8));
@@ -235,6 +254,12 @@ mod tests {
 
     use super::*;
 
+    /// Memory of the blocks' members, counted one by one.
+    fn member_bytes(ids: &Ids) -> Option<(usize, usize)> {
+        let Ids::Many(many) = ids else { return None };
+        Some((many.member_bytes, many.blocks.iter().map(|block| block.members.memory_bytes()).sum()))
+    }
+
     fn all(ids: &Ids) -> Vec<u32> {
         let mut from = Some(0);
         std::iter::from_fn(|| {
@@ -289,6 +314,7 @@ mod tests {
                     model.remove(&id);
                 }
                 prop_assert_eq!(ids.next(id), model.range(id..).next().copied());
+                prop_assert!(member_bytes(&ids).is_none_or(|(kept, counted)| kept == counted));
             }
             for id in 60_000..60_000 + run {
                 if id % 5 > 0 {

@@ -22,6 +22,22 @@ impl Table {
         }
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.parts.iter().map(HashTable::len).sum()
+    }
+
+    /// Makes room for so many numbers, so that the parts need not grow later.
+    pub(super) fn reserve(&mut self, count: usize, hash_of: impl Fn(u32) -> u64) {
+        // Parts differ by a few square roots of their size.
+        let mean = count / PARTS;
+        let each = mean + 4 * mean.isqrt();
+        for part in &mut self.parts {
+            let before = part.allocation_size();
+            part.reserve(each.saturating_sub(part.len()), |number| hash_of(*number));
+            self.bytes = self.bytes - before + part.allocation_size();
+        }
+    }
+
     #[inline]
     pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         self.parts[part(hash)].find(hash, |number| is_it(*number)).copied()
@@ -57,6 +73,17 @@ impl Table {
 #[inline]
 fn part(hash: u64) -> usize {
     (hash >> 40) as usize % PARTS
+}
+
+#[test]
+fn a_table_with_room_does_not_grow() {
+    let hash = |number: u32| u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut table = Table::new();
+    table.reserve(100_000, hash);
+    let bytes = table.memory_bytes();
+    assert!((100_000 * 5..100_000 * 15).contains(&bytes), "{bytes}");
+    (0..100_000).for_each(|number| table.insert(hash(number), number, hash));
+    assert_eq!((table.memory_bytes(), table.find(hash(77), |number| number == 77)), (bytes, Some(77)));
 }
 
 #[test]

@@ -86,13 +86,35 @@ impl Texts {
         self.table.find(self.hasher.hash_one(text), |number| self.get(number) == text)
     }
 
+    /// Number of texts.
+    pub(in crate::catalog) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Makes room in the table for so many texts.
+    pub(in crate::catalog) fn reserve(&mut self, count: usize) {
+        let Texts { table, entries, pages, hasher, .. } = self;
+        table.reserve(count, |number| hasher.hash_one(text_at(pages, entries[number].at)));
+    }
+
     /// The text's number; a new one gets the note 0. The caller has asked [`Texts::has_room`].
     pub(in crate::catalog) fn intern(&mut self, text: &[u8]) -> u32 {
         assert!(text.len() <= TEXT_BYTES_MAX, "texts are shorter than a page");
         let hash = self.hasher.hash_one(text);
-        if let Some(number) = self.table.find(hash, |number| self.get(number) == text) {
-            return number;
+        match self.table.find(hash, |number| self.get(number) == text) {
+            Some(number) => number,
+            None => self.add_hashed(hash, text),
         }
+    }
+
+    /// Adds a text that is not there, with the note 0.
+    pub(in crate::catalog) fn add(&mut self, text: &[u8]) -> u32 {
+        assert!(text.len() <= TEXT_BYTES_MAX, "texts are shorter than a page");
+        debug_assert!(self.find(text).is_none(), "the text is new");
+        self.add_hashed(self.hasher.hash_one(text), text)
+    }
+
+    fn add_hashed(&mut self, hash: u64, text: &[u8]) -> u32 {
         let number = match self.vacant {
             NONE => self.entries.push(Entry { at: 0, note: 0 }),
             number => {

@@ -85,6 +85,17 @@ impl Tree {
         self.table.find(self.hasher.hash_one((parent, text)), is_it)
     }
 
+    /// Number of nodes.
+    pub(in crate::catalog) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Makes room in the table for so many nodes.
+    pub(in crate::catalog) fn reserve(&mut self, count: usize) {
+        let Tree { table, nodes, hasher, .. } = self;
+        table.reserve(count, |at| hasher.hash_one((nodes[at].parent, nodes[at].text)));
+    }
+
     /// Adds a child that is not there.
     pub(in crate::catalog) fn add(&mut self, parent: u32, text: u32) -> u32 {
         let node = Node { parent, text, at: 0, children: NONE, series: NO_SERIES };
