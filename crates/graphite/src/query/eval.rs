@@ -2,7 +2,7 @@
 //!
 //! Path of a request: [`render`] -> `parse`, `expand`, `check` for all targets -> `plan` (which paths for which ranges)
 //! -> one `Fetch::fetch` -> `value` from the leaves to the root. Functions get their arguments as values, except those
-//! that evaluate their first argument for other ranges: they get it as an expression (`Looks`).
+//! that evaluate their first argument for other ranges: they get it as an expression (`TimeRanges`).
 //! A window in points needs a second fetch, because its length depends on the step of what was fetched. So do targets
 //! that functions make from data (`applyByNode`, `useSeriesAbove`, `aliasQuery`).
 //! Not here: what functions do (`functions`), and how arguments are checked (`table`).
@@ -14,11 +14,11 @@ use super::call::{Args, Call, Engine, Range, Request, State, Value};
 use super::error::{Code, QueryError};
 use super::fetch::{Ask, Fetch, FetchError, Selector, Stop};
 use super::functions::combine::aggregate_series;
-use super::looks::{Looks, ranges};
 use super::series::aggregate::Aggregation;
 use super::series::{Fetched, Series};
 use super::table::{self, Function, Param, ParamType};
 use super::target::{self, Expr, ExprKind, NamedArg, ParseOptions, expand, parse};
+use super::time_ranges::{TimeRanges, ranges};
 
 /// Deepest nesting of targets that functions make.
 const MADE_TARGETS_MAX: usize = 4;
@@ -143,15 +143,15 @@ impl Evaluation<'_> {
         let ExprKind::Call(call) = &expr.kind else { return Ok(()) };
         let Some(function) = table::find(&call.name) else { return Ok(()) };
         let first = argument(function, call, 0);
-        if let (Some(first), true) = (first, function.looks != Looks::Here) {
+        if let (Some(first), true) = (first, function.time_ranges != TimeRanges::Same) {
             let written = |index: usize| literal_of(function, call, index);
-            for looked in ranges(function.looks, &written, range, self.request) {
+            for looked in ranges(function.time_ranges, &written, range, self.request) {
                 self.plan(first, looked, asks)?;
             }
         }
         for arg in call.args.iter().chain(call.named.iter().map(|named| &named.value)) {
             let is_first = first.is_some_and(|first| std::ptr::eq(first, arg));
-            if !is_first || function.looks == Looks::Here {
+            if !is_first || function.time_ranges == TimeRanges::Same {
                 self.plan(arg, range, asks)?;
             }
         }
@@ -248,7 +248,7 @@ impl Evaluation<'_> {
                 QueryError::new(Code::UnknownFunction, format!("unknown function `{}`", call.name)).at(at)
             );
         };
-        let first = argument(function, call, 0).filter(|_| function.looks != Looks::Here);
+        let first = argument(function, call, 0).filter(|_| function.time_ranges != TimeRanges::Same);
         let args = table::bind(function, call, at, &mut |arg| match first {
             Some(first) if std::ptr::eq(first, arg) => Ok(Value::Series(Vec::new())),
             _ => self.value(arg, range),
@@ -335,7 +335,8 @@ impl Engine for Evaluation<'_> {
             let series = lists.into_iter().flatten().collect();
             return Ok(aggregate_series(&mut call, series, name, None)?.into_iter().collect());
         }
-        let Some(function) = table::find(name).filter(|function| function.looks == Looks::Here) else {
+        let Some(function) = table::find(name).filter(|function| function.time_ranges == TimeRanges::Same)
+        else {
             return match Aggregation::from_name(name) {
                 Some(_) => {
                     let short = name.strip_suffix("Series").unwrap_or(name);

@@ -13,7 +13,6 @@ mod error;
 mod eval;
 mod fetch;
 mod functions;
-mod looks;
 pub mod numbers;
 mod pattern;
 mod series;
@@ -22,6 +21,7 @@ pub mod target;
 #[cfg(test)]
 mod tests;
 pub mod time;
+mod time_ranges;
 
 pub use budget::{Limits, NAME_BYTES_MAX, Room, STEPS_BETWEEN_POLLS};
 pub use call::{Compat, Range, Request, Value};
@@ -30,8 +30,8 @@ pub use eval::{ASKS_MAX, render};
 pub use jiff::tz::TimeZone;
 
 pub use fetch::{Ask, Fetch, FetchError, Selector, Stop};
-pub use looks::SHIFTS_MAX;
 pub use pattern::PATTERN_BYTES_MAX;
 pub use series::aggregate::Aggregation;
 pub use series::consolidate::{Consolidation, limit_points};
 pub use series::{Drawing, Fetched, Series, Tags};
+pub use time_ranges::SHIFTS_MAX;

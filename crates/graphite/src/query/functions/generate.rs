@@ -2,9 +2,9 @@
 
 use crate::query::call::{Answer, Call, Value};
 use crate::query::error::QueryError;
-use crate::query::looks::time;
 use crate::query::series::Series;
 use crate::query::series::consolidate::Consolidation;
+use crate::query::time_ranges::time;
 
 /// Longest step of generated series in seconds.
 const STEP_MAX: i64 = 1 << 32;

@@ -3,7 +3,7 @@
 use super::row::{Default, Function, Group, ParamType, param};
 use crate::query::functions::draw;
 use crate::query::functions::generate;
-use crate::query::looks::Looks;
+use crate::query::time_ranges::TimeRanges;
 
 /// The group Graph.
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -16,7 +16,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             param("alpha", ParamType::Float).required(),
         ],
         description: "Draws series with an opacity from 0 to 1.",
-        looks: Looks::Here,
+        time_ranges: TimeRanges::Same,
         is_aggregator: false,
         run: draw::alpha,
     },
@@ -26,7 +26,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         group: Group::Graph,
         params: &[param("seriesList", ParamType::SeriesList).required()],
         description: "Draws the area between two series.",
-        looks: Looks::Here,
+        time_ranges: TimeRanges::Same,
         is_aggregator: false,
         run: draw::area_between,
     },
@@ -39,7 +39,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             param("theColor", ParamType::String).required(),
         ],
         description: "Draws series in a colour.",
-        looks: Looks::Here,
+        time_ranges: TimeRanges::Same,
         is_aggregator: false,
         run: draw::color,
     },
@@ -52,7 +52,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             param("dashLength", ParamType::Integer).default(Default::Int(5)),
         ],
         description: "Draws series with a dashed line.",
-        looks: Looks::Here,
+        time_ranges: TimeRanges::Same,
         is_aggregator: false,
         run: draw::dashed,
     },
@@ -62,7 +62,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         group: Group::Graph,
         params: &[param("seriesList", ParamType::SeriesList).required()],
         description: "Draws a vertical line at each value that is not 0.",
-        looks: Looks::Here,
+        time_ranges: TimeRanges::Same,
         is_aggregator: false,
         run: draw::draw_as_infinite,
     },
@@ -75,7 +75,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             param("width", ParamType::Float).required(),
         ],
         description: "Draws series with a line width in pixels.",
-        looks: Looks::Here,
+        time_ranges: TimeRanges::Same,
         is_aggregator: false,
         run: draw::line_width,
     },
@@ -85,7 +85,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         group: Group::Graph,
         params: &[param("seriesList", ParamType::SeriesList).required()],
         description: "Draws series on the right axis.",
-        looks: Looks::Here,
+        time_ranges: TimeRanges::Same,
         is_aggregator: false,
         run: draw::second_y_axis,
     },
@@ -95,7 +95,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         group: Group::Graph,
         params: &[param("seriesList", ParamType::SeriesList).required(), param("stack", ParamType::String)],
         description: "Adds each series to those before it in its stack, and draws areas.",
-        looks: Looks::Here,
+        time_ranges: TimeRanges::Same,
         is_aggregator: false,
         run: draw::stacked,
     },
@@ -109,7 +109,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             param("color", ParamType::String),
         ],
         description: "A line at a number, with a label and a colour.",
-        looks: Looks::Here,
+        time_ranges: TimeRanges::Same,
         is_aggregator: false,
         run: generate::threshold,
     },
@@ -123,7 +123,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             param("color", ParamType::String),
         ],
         description: "A vertical line at a time.",
-        looks: Looks::Here,
+        time_ranges: TimeRanges::Same,
         is_aggregator: false,
         run: generate::vertical_line,
     },

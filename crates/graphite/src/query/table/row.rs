@@ -1,7 +1,7 @@
 //! What the table says of a function and of its parameters.
 
 use crate::query::call::{Answer, Call};
-use crate::query::looks::Looks;
+use crate::query::time_ranges::TimeRanges;
 
 /// A function of the query language.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Function {
     /// What it does, in one sentence.
     pub description: &'static str,
     /// For which ranges it evaluates its first argument.
-    pub(crate) looks: Looks,
+    pub(crate) time_ranges: TimeRanges,
     /// True when `groupByNode` and its like take it as their callback.
     pub is_aggregator: bool,
     pub(crate) run: fn(&mut Call<'_>) -> Answer,

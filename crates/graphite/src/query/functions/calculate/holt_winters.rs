@@ -3,8 +3,8 @@
 use crate::query::call::{Answer, Call, Range, Value};
 use crate::query::error::QueryError;
 use crate::query::functions::draw;
-use crate::query::looks::{bootstrapped, positive_seconds};
 use crate::query::series::Series;
+use crate::query::time_ranges::{bootstrapped, positive_seconds};
 
 /// Weight of a value for the level, and for its season.
 const ALPHA: f64 = 0.1;

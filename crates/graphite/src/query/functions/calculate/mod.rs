@@ -6,10 +6,10 @@ pub(crate) mod window;
 use crate::query::call::{Answer, Call, Value};
 use crate::query::error::QueryError;
 use crate::query::functions::generate;
-use crate::query::looks::source;
 use crate::query::numbers;
 use crate::query::series::Series;
 use crate::query::series::aggregate::{Aggregation, percentile};
+use crate::query::time_ranges::source;
 
 /// The percentile of a series; None without a known value.
 pub(crate) fn percentile_of(series: &Series, percent: f64) -> Option<f64> {

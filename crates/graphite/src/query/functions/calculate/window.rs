@@ -3,10 +3,10 @@
 use crate::query::budget::Poll;
 use crate::query::call::{Answer, Call, Range, Value};
 use crate::query::error::QueryError;
-use crate::query::looks::seconds;
 use crate::query::numbers;
 use crate::query::series::Series;
 use crate::query::series::aggregate::{Aggregation, is_known};
+use crate::query::time_ranges::seconds;
 
 /// Largest window in points, and in seconds.
 const WINDOW_MAX: i64 = 1 << 40;

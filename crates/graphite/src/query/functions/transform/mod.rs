@@ -6,10 +6,10 @@ pub(crate) mod summarize;
 use crate::query::call::{Answer, Call, Value};
 use crate::query::error::QueryError;
 use crate::query::functions::combine::power;
-use crate::query::looks::positive_seconds;
 use crate::query::numbers;
 use crate::query::series::Series;
 use crate::query::series::aggregate::Aggregation;
+use crate::query::time_ranges::positive_seconds;
 
 /// A new name for a series, and its tag.
 pub(crate) struct Label<'l> {

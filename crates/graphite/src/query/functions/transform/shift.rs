@@ -2,7 +2,7 @@
 
 use crate::query::call::{Answer, Call, Value};
 use crate::query::error::QueryError;
-use crate::query::looks::{shifted, signed, stacked, time};
+use crate::query::time_ranges::{shifted, signed, stacked, time};
 
 /// `timeShift(S, shift, resetEnd, alignDst)`.
 pub(crate) fn time_shift(call: &mut Call<'_>) -> Answer {

@@ -2,9 +2,9 @@
 
 use crate::query::call::{Answer, Call, Value};
 use crate::query::error::QueryError;
-use crate::query::looks::{from_interval, from_unit, positive_seconds};
 use crate::query::series::Series;
 use crate::query::series::aggregate::{Aggregation, is_known};
+use crate::query::time_ranges::{from_interval, from_unit, positive_seconds};
 
 /// Buckets of one series from a start to an end; gives the values and the end of the last bucket.
 fn buckets(

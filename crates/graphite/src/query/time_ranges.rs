@@ -11,15 +11,15 @@ pub const SHIFTS_MAX: i64 = 1_000;
 
 /// What a function evaluates its first argument for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Looks {
+pub(crate) enum TimeRanges {
     /// The range of the call, before the call.
-    Here,
+    Same,
     /// The range, from a window earlier: `movingAverage`. A window in points is known after a fetch only.
     Window,
     /// The range, from a bootstrap interval earlier. The number is that of its parameter.
     Bootstrap(usize),
     /// The same, and the range itself.
-    BootstrapAndHere(usize),
+    BootstrapAndSame(usize),
     /// The range, and a shifted one.
     Shift,
     /// The range, and several shifted ones.
@@ -34,7 +34,7 @@ pub(crate) enum Looks {
 
 /// The ranges of a call with these arguments; wrong arguments are reported by the call itself.
 pub(crate) fn ranges(
-    looks: Looks,
+    time_ranges: TimeRanges,
     argument: &dyn Fn(usize) -> Value,
     range: Range,
     request: &Request<'_>,
@@ -45,35 +45,37 @@ pub(crate) fn ranges(
     };
     let known = |moved: Result<Range, QueryError>| moved.ok().into_iter();
     let here = std::iter::once(range);
-    match looks {
-        Looks::Here => vec![range],
-        Looks::Window => match text(1) {
+    match time_ranges {
+        TimeRanges::Same => vec![range],
+        TimeRanges::Window => match text(1) {
             None => vec![range],
             Some(window) => known(seconds(&window).map(|s| range.earlier(s))).collect(),
         },
-        Looks::Bootstrap(at) => text(at).into_iter().flat_map(|t| known(bootstrapped(&t, range))).collect(),
-        Looks::BootstrapAndHere(at) => {
+        TimeRanges::Bootstrap(at) => {
+            text(at).into_iter().flat_map(|t| known(bootstrapped(&t, range))).collect()
+        }
+        TimeRanges::BootstrapAndSame(at) => {
             here.chain(text(at).into_iter().flat_map(|t| known(bootstrapped(&t, range)))).collect()
         }
-        Looks::Shift => {
+        TimeRanges::Shift => {
             let align = argument(3) == Value::Bool(true);
             here.chain(text(1).into_iter().flat_map(|t| known(shifted(&t, align, range, request)))).collect()
         }
-        Looks::Stack => {
+        TimeRanges::Stack => {
             let (Value::Int(start), Value::Int(end)) = (argument(2), argument(3)) else { return vec![range] };
             let stack = text(1).and_then(|unit| stacked(&unit, start, end, range).ok()).unwrap_or_default();
             here.chain(stack.into_iter().map(|(_, range)| range)).collect()
         }
-        Looks::Unit => vec![match text(3) {
+        TimeRanges::Unit => vec![match text(3) {
             None => range,
             Some(unit) => from_unit(&unit, range, request).unwrap_or(range),
         }],
-        Looks::Interval => {
+        TimeRanges::Interval => {
             let is_aligned = argument(2) == Value::Bool(true);
             let interval = text(1).filter(|_| is_aligned).and_then(|t| seconds(&t).ok());
             vec![interval.map_or(range, |interval| from_interval(interval, range, request))]
         }
-        Looks::Source => here.chain(known(source(&argument(1), &argument(2), range, request))).collect(),
+        TimeRanges::Source => here.chain(known(source(&argument(1), &argument(2), range, request))).collect(),
     }
 }
 
