@@ -48,6 +48,8 @@ test:
 	@$(STEP) relay-suite compat/relay_suite.py
 	@$(STEP) carbon compat/carbon.py
 	@$(STEP) whisper compat/whisper.py
+	@$(STEP) render-harness compat/render.py --self-test --calls 3
+	@$(STEP) render compat/render.py --calls 24
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py
 	@$(STEP) docs $(MAKE) --no-print-directory docs
@@ -82,7 +84,7 @@ compat: tools
 	cargo build --locked --package staunch
 	cargo build --locked --package process --example sharding --example relay
 	cargo build --locked --package import --example relay_conf
-	cargo build --locked --package graphite --example whisper_calls
+	cargo build --locked --package graphite --example whisper_calls --example render_lines
 	compat/side_by_side.py --self-test
 	compat/side_by_side.py --seconds 600 --random 10
 	compat/management.py --self-test
@@ -111,6 +113,8 @@ compat: tools
 	compat/carbon.py --configs 300
 	compat/whisper.py --self-test
 	compat/whisper.py --sequences 3000
+	compat/render.py --self-test
+	compat/render.py --calls 400
 	compat/original_tests.js --self-test
 	compat/original_tests.js
 	compat/clients/run.py
