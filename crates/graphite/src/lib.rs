@@ -2,6 +2,7 @@
 //! a trait, times are arguments.
 
 pub mod catalog;
+mod codec;
 mod file_series;
 #[cfg(any(test, feature = "memory_tree"))]
 pub mod memory_tree;

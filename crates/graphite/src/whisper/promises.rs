@@ -13,6 +13,7 @@ use super::file::{
 };
 use super::format::{AggregationMethod, ArchivePlan, Header, Layout, RangeError};
 use super::tools::{self, DiffOptions, Migration};
+use crate::codec::u32_be;
 use crate::memory_tree::{MemoryFile, MemoryTree};
 
 const PATH: &str = "a.wsp";
@@ -55,8 +56,7 @@ fn good(tree: &MemoryTree) -> WhisperFile<MemoryFile> {
 /// Times to try: near those of the file, and the ends of what 32 bits can hold.
 fn nows(bytes: &[u8], header: &Header) -> [i64; 4] {
     let at = header.archives()[0].offset as usize;
-    let stored = bytes.get(at..at + 4).and_then(|time| Some(u32::from_be_bytes(time.try_into().ok()?)));
-    let stored = i64::from(stored.unwrap_or(1));
+    let stored = i64::from(u32_be(bytes, at).unwrap_or(1));
     [stored, stored + header.retention() / 2, 1_700_000_000, i64::from(u32::MAX)]
 }
 

@@ -1,8 +1,8 @@
 //! What came and went since a snapshot began, as pieces to append to a file.
 
-use super::bytes::write_varint;
 use super::piece::{Kind, PIECE_BYTES, write};
 use crate::catalog::{NAME_BYTES_MAX, SeriesId};
+use crate::codec::write_varint;
 
 pub(super) const PUT: u8 = 1;
 pub(super) const GONE: u8 = 2;

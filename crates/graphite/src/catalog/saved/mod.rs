@@ -8,11 +8,12 @@
 //! Names piece, for each name: id minus the previous id of the piece (varint), length of what the name shares with the
 //! previous one (one byte), length of the rest (varint), the rest. Changes piece, for each change: 1, id (varint),
 //! length (varint), name: the id has this name now; or 2, id: the series went. Begin piece: 1 for a snapshot, 2 for a journal,
-//! and its generation (8 bytes). End piece: number of names in the snapshot (4 bytes). Numbers are little-endian.
+//! its generation (8 bytes), and of a snapshot the numbers of texts, of nodes of paths, of tags and values, and of names
+//! with tags (varints), for which a reader makes room. End piece: number of names in the snapshot (4 bytes). Numbers are
+//! little-endian.
 //!
 //! Not here: files, and when they are synced.
 
-mod bytes;
 mod journal;
 mod piece;
 #[cfg(any(test, feature = "promises"))]

@@ -5,6 +5,8 @@
 
 use twox_hash::XxHash3_64;
 
+use crate::codec::Rest;
+
 /// Version of the format.
 pub const SAVED_VERSION: u8 = 1;
 /// Longest body.
@@ -12,6 +14,8 @@ pub const PIECE_BYTES_MAX: usize = 128 * 1024;
 /// A body is finished when it is this long: some 0.5 ms of work.
 pub(super) const PIECE_BYTES: usize = 32 * 1024;
 pub(super) const HEADER_BYTES: usize = 28;
+/// Bytes of the header in front of its checksum.
+const CHECKED_BYTES: usize = 16;
 /// The first byte never occurs in UTF-8 text.
 pub(super) const MARKER: [u8; 4] = [0xf5, b'S', b'c', 0x1a];
 
@@ -36,18 +40,14 @@ pub(super) struct Header {
 impl Header {
     /// None when the checksum is wrong, or the body too long.
     pub(super) fn read(bytes: &[u8; HEADER_BYTES]) -> Option<Header> {
-        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let header = Header {
-            version: bytes[4],
-            kind: bytes[5],
-            len: word(8) as usize,
-            number: word(12),
-            checksum: u64::from(word(20)) | u64::from(word(24)) << 32,
-        };
-        let is_good = bytes[..4] == MARKER
-            && word(16) == XxHash3_64::oneshot(&bytes[..16]) as u32
-            && header.len <= PIECE_BYTES_MAX;
-        is_good.then_some(header)
+        let (checked, _) = bytes.split_at(CHECKED_BYTES);
+        let mut rest = Rest(bytes);
+        let is_marked = rest.take(MARKER.len())? == MARKER;
+        let (version, kind, _zeros) = (rest.byte()?, rest.byte()?, rest.take(2)?);
+        let (len, number, own_checksum) = (rest.u32_le()? as usize, rest.u32_le()?, rest.u32_le()?);
+        let header = Header { version, kind, len, number, checksum: rest.u64_le()? };
+        let is_good = own_checksum == XxHash3_64::oneshot(checked) as u32;
+        (is_marked && is_good && len <= PIECE_BYTES_MAX).then_some(header)
     }
 
     pub(super) fn fits(&self, body: &[u8]) -> bool {

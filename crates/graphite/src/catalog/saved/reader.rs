@@ -6,10 +6,10 @@
 //! pieces are searched for other pieces, but no byte is hashed more than [`HASHED_MAX`] times on average.
 //! Memory is bounded: one unfinished piece, and the limits of the catalog.
 
-use super::bytes::Rest;
 use super::journal::{GONE, PUT};
 use super::piece::{HEADER_BYTES, Header, Kind, MARKER, PIECE_BYTES_MAX, SAVED_VERSION};
 use crate::catalog::{Catalog, CatalogLimits, NAME_BYTES_MAX, SeriesId};
+use crate::codec::Rest;
 
 /// Most places of damage that a report lists; it counts all.
 pub const DAMAGE_LIST_MAX: usize = 16;
@@ -246,7 +246,7 @@ impl Reader {
             JOURNAL => SavedKind::Journal,
             _ => return None,
         };
-        let generation = u64::from_le_bytes(*body.take(8)?.first_chunk()?);
+        let generation = body.u64_le()?;
         (self.report.kind, self.report.generation) = (Some(kind), Some(generation));
         // Older snapshots do not have the sizes, and journals have none.
         let sizes = [body.varint(), body.varint(), body.varint(), body.varint()];

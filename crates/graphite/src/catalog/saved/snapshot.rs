@@ -1,8 +1,8 @@
 //! All names as pieces, a few thousand at a time.
 
-use super::bytes::write_varint;
 use super::piece::{Kind, PIECE_BYTES, write};
 use crate::catalog::{Catalog, NAME_BYTES_MAX, SeriesId};
+use crate::codec::write_varint;
 
 /// Most ids that one call looks at, in use or not.
 const IDS_MAX: u32 = 8192;

@@ -13,7 +13,7 @@ fn wrong_sizes_of_a_snapshot_take_a_bounded_part_of_the_memory() {
     let limits = CatalogLimits { names_max: u32::MAX, bytes_max: 4 << 20 };
     let mut body = vec![super::reader::SNAPSHOT];
     body.extend_from_slice(&1u64.to_le_bytes());
-    (0..4).for_each(|_| super::bytes::write_varint(u32::MAX, &mut body));
+    (0..4).for_each(|_| crate::codec::write_varint(u32::MAX, &mut body));
     let mut file = Vec::new();
     super::piece::write(super::piece::Kind::Begin, 0, &body, &mut file);
     let mut reader = Reader::new(limits, SEED);

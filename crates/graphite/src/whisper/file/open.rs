@@ -5,6 +5,7 @@ use std::sync::Arc;
 use model::{DiskError, FileTree, TreeFile};
 
 use super::error::FileError;
+use crate::codec::u32_be;
 use crate::whisper::format::{ARCHIVES_MAX, AggregationMethod, Archive, Header, PREFIX_BYTES, is_factor};
 
 /// Size of the writes that fill a new file with zeros.
@@ -104,8 +105,7 @@ impl<F: TreeFile> WhisperFile<F> {
         let mut opened = WhisperFile { file, header: Arc::new(header), bases: [0; ARCHIVES_MAX] };
         let first = opened.archive(0);
         let at = first.offset as usize;
-        if let Some(base) = prefix.get(at..at + 4) {
-            let base = u32::from_be_bytes(base.try_into().expect("four bytes"));
+        if let Some(base) = u32_be(prefix, at) {
             opened.remember(0, base);
         }
         Ok(opened)

@@ -7,6 +7,7 @@ use std::fmt;
 
 use super::layout::{ARCHIVES_MAX, ArchivePlan, Layout, LayoutError, POINT_BYTES, check_archives};
 use super::method::AggregationMethod;
+use crate::codec::u32_be;
 
 /// Bytes of the header without the archive list, and of each entry of that list.
 pub const HEADER_BYTES: u64 = 16;
@@ -146,11 +147,6 @@ pub fn is_factor(x_files_factor: f32) -> bool {
     (0.0..=1.0).contains(&x_files_factor)
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    let bytes = bytes.get(at..at + 4)?;
-    Some(u32::from_be_bytes(bytes.try_into().ok()?))
-}
-
 impl Header {
     /// The header of a new file.
     ///
@@ -190,7 +186,7 @@ impl Header {
             return Err(Damage::Compressed);
         }
         let short = |needed| Damage::HeaderShort { bytes: file_bytes, needed };
-        let field = |at| word(prefix, at).ok_or(short(HEADER_BYTES));
+        let field = |at| u32_be(prefix, at).ok_or(short(HEADER_BYTES));
         let (number, max_retention, bits, archives) = (field(0)?, field(4)?, field(8)?, field(12)?);
         let method = AggregationMethod::of_number(number).ok_or(Damage::Method { number })?;
         let x_files_factor = f32::from_bits(bits);
@@ -203,7 +199,7 @@ impl Header {
         let header_end = HEADER_BYTES + u64::from(archives) * ENTRY_BYTES;
         let entry = |index: usize| {
             let at = HEADER_BYTES as usize + index * ENTRY_BYTES as usize;
-            let field = |at| word(prefix, at).ok_or(short(header_end));
+            let field = |at| u32_be(prefix, at).ok_or(short(header_end));
             Ok(Archive { offset: field(at)?, step: field(at + 4)?, points: field(at + 8)? })
         };
         let archives = (0..archives as usize).map(entry).collect::<Result<Box<[Archive]>, Damage>>()?;
