@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use graphite::catalog::saved::{Reader, Snapshot};
 use graphite::catalog::{
-    Catalog, CatalogLimits, Expressions, Glob, Progress, Search, SearchLimits, TagList, Wanted,
+    Catalog, CatalogLimits, Expressions, NameGlob, Progress, Search, SearchLimits, TagList, Wanted,
 };
 
 const SEED: u64 = 1;
@@ -89,7 +89,7 @@ fn globs(catalog: &Catalog) {
         "*.*.*.*",
     ] {
         measure(glob, || {
-            let glob = Glob::new(glob.as_bytes()).expect("a glob");
+            let glob = NameGlob::new(glob.as_bytes()).expect("a glob");
             catalog.search(glob, Wanted::All, SEARCH).expect("within the limits").len()
         });
     }
@@ -131,7 +131,7 @@ fn saved(catalog: &Catalog) {
 
 /// The slices of 1,000 steps of a search over everything, by the wall clock.
 fn slices(catalog: &Catalog) {
-    let mut search = Search::new(Glob::new(b"**.user").expect("a glob"), Wanted::Leaves, SEARCH);
+    let mut search = Search::new(NameGlob::new(b"**.user").expect("a glob"), Wanted::Leaves, SEARCH);
     let (mut times, mut more) = (Vec::new(), true);
     while more {
         let began = Instant::now();

@@ -15,7 +15,7 @@ mod tags;
 #[cfg(test)]
 mod tests;
 
-pub use glob::{BadGlob, GLOB_BYTES_MAX, GLOB_LEVELS_MAX, Glob, is_pattern};
+pub use glob::{BadGlob, GLOB_BYTES_MAX, GLOB_LEVELS_MAX, NameGlob, is_pattern};
 pub use id::SeriesId;
 pub use name::{BadName, LEVELS_MAX, NAME_BYTES_MAX, component_of_file, normal_name};
 pub use names::{Catalog, CatalogLimits, Inserted, NAMES_MAX, Refused};

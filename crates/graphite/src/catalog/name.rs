@@ -8,8 +8,10 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
+use model::limits::KEY_BYTES_MAX;
+
 /// Longest name in bytes, in its normal form.
-pub const NAME_BYTES_MAX: usize = 4096;
+pub const NAME_BYTES_MAX: usize = KEY_BYTES_MAX;
 /// Most components of a name without tags.
 pub const LEVELS_MAX: usize = 100;
 

@@ -97,7 +97,7 @@ impl Inserted {
 
 /// Where a name is stored.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum StoredAs {
     Node(u32),
     Key(u32),
 }
@@ -248,8 +248,8 @@ impl Catalog {
     pub fn name(&self, id: SeriesId, out: &mut Vec<u8>) -> bool {
         match self.place(id) {
             None => return false,
-            Some(Place::Node(node)) => self.path(node, out),
-            Some(Place::Key(key)) => {
+            Some(StoredAs::Node(node)) => self.path(node, out),
+            Some(StoredAs::Key(key)) => {
                 let mut numbers = self.tags.key(key);
                 if let Some(metric) = numbers.next() {
                     out.extend_from_slice(self.texts.get(metric));
@@ -281,11 +281,11 @@ impl Catalog {
         }
     }
 
-    pub(super) fn place(&self, id: SeriesId) -> Option<Place> {
+    pub(super) fn place(&self, id: SeriesId) -> Option<StoredAs> {
         match *self.series.get(id.0)? {
-            key if key & TAGGED != 0 => Some(Place::Key(key & !TAGGED)),
+            key if key & TAGGED != 0 => Some(StoredAs::Key(key & !TAGGED)),
             vacant if vacant & VACANT != 0 => None,
-            node => Some(Place::Node(node)),
+            node => Some(StoredAs::Node(node)),
         }
     }
 
@@ -387,15 +387,15 @@ impl Catalog {
         true
     }
 
-    fn forget(&mut self, place: Place, id: SeriesId) {
+    fn forget(&mut self, place: StoredAs, id: SeriesId) {
         self.names -= 1;
         let mut node = match place {
-            Place::Key(key) => {
+            StoredAs::Key(key) => {
                 self.tagged -= 1;
                 self.key.clear();
                 return self.tags.remove(&mut self.texts, key, id);
             }
-            Place::Node(node) => node,
+            StoredAs::Node(node) => node,
         };
         self.tree.set_series(node, NO_SERIES);
         while node != ROOT && !self.tree.has_children(node) && self.tree.series(node) == NO_SERIES {

@@ -4,5 +4,5 @@ mod component;
 mod nfa;
 mod query;
 
-pub use query::{BadGlob, GLOB_BYTES_MAX, GLOB_LEVELS_MAX, Glob, is_pattern};
+pub use query::{BadGlob, GLOB_BYTES_MAX, GLOB_LEVELS_MAX, NameGlob, is_pattern};
 pub(in crate::catalog) use query::{LEVELS_SET_MAX, Part};

@@ -40,23 +40,23 @@ impl std::error::Error for BadGlob {}
 
 /// A compiled glob.
 #[derive(Debug)]
-pub struct Glob {
+pub struct NameGlob {
     text: Box<[u8]>,
     pub(in crate::catalog) parts: Vec<Part>,
     /// The normal form of a tagged name.
     pub(in crate::catalog) exact: Option<Box<[u8]>>,
 }
 
-impl Glob {
+impl NameGlob {
     /// Compiles a glob. A text with a `;` is a tagged name and matches only itself.
     ///
     /// # Errors
     /// [`BadGlob`] when it is too long. Braces and brackets without their other half are ordinary characters.
-    pub fn new(text: &[u8]) -> Result<Glob, BadGlob> {
+    pub fn new(text: &[u8]) -> Result<NameGlob, BadGlob> {
         if text.len() > GLOB_BYTES_MAX {
             return Err(BadGlob::TooLong);
         }
-        let mut glob = Glob { text: text.into(), parts: Vec::new(), exact: None };
+        let mut glob = NameGlob { text: text.into(), parts: Vec::new(), exact: None };
         if text.contains(&b';') {
             // A name that is not valid is in no catalog: no part matches nothing.
             glob.exact = normal_name(text).ok().map(Vec::into_boxed_slice);
@@ -93,13 +93,17 @@ pub fn is_pattern(text: &[u8]) -> bool {
 
 #[test]
 fn globs_are_limited_in_bytes_and_components() {
-    assert!(Glob::new(&[b'*'; GLOB_BYTES_MAX]).is_ok());
-    assert_eq!(Glob::new(&[b'*'; GLOB_BYTES_MAX + 1]).err(), Some(BadGlob::TooLong));
+    assert!(NameGlob::new(&[b'*'; GLOB_BYTES_MAX]).is_ok());
+    assert_eq!(NameGlob::new(&[b'*'; GLOB_BYTES_MAX + 1]).err(), Some(BadGlob::TooLong));
     assert!(
-        Glob::new(vec!["**"; GLOB_LEVELS_MAX].join(".").as_bytes()).is_ok_and(|glob| glob.parts.len() == 2)
+        NameGlob::new(vec!["**"; GLOB_LEVELS_MAX].join(".").as_bytes())
+            .is_ok_and(|glob| glob.parts.len() == 2)
     );
-    let deep = Glob::new(vec!["*"; GLOB_LEVELS_MAX].join(".").as_bytes());
+    let deep = NameGlob::new(vec!["*"; GLOB_LEVELS_MAX].join(".").as_bytes());
     assert!(deep.is_ok_and(|glob| glob.parts.len() == GLOB_LEVELS_MAX));
-    assert_eq!(Glob::new(vec!["*"; GLOB_LEVELS_MAX + 1].join(".").as_bytes()).err(), Some(BadGlob::TooDeep));
+    assert_eq!(
+        NameGlob::new(vec!["*"; GLOB_LEVELS_MAX + 1].join(".").as_bytes()).err(),
+        Some(BadGlob::TooDeep)
+    );
     assert!(is_pattern(b"a.{b,c}") && !is_pattern(b"a.b"));
 }

@@ -4,7 +4,7 @@
 use super::piece::{Kind, PIECE_BYTES_MAX, write};
 use super::{Reader, Snapshot};
 use crate::catalog::{
-    Catalog, CatalogLimits, Expressions, Glob, Progress, Search, SearchLimits, Wanted, normal_name,
+    Catalog, CatalogLimits, Expressions, NameGlob, Progress, Search, SearchLimits, Wanted, normal_name,
 };
 
 const SEED: u64 = 1;
@@ -30,7 +30,7 @@ pub fn check_glob(bytes: &[u8]) {
     if let Ok(expressions) = Expressions::parse(query.split(|byte| *byte == b' ')) {
         let _found = catalog.find_series(expressions, limits);
     }
-    let (Ok(glob), Ok(again)) = (Glob::new(query), Glob::new(query)) else { return };
+    let (Ok(glob), Ok(again)) = (NameGlob::new(query), NameGlob::new(query)) else { return };
     let whole = catalog.search(glob, Wanted::All, limits);
     let mut search = Search::new(again, Wanted::All, limits);
     let parts = loop {

@@ -1,6 +1,6 @@
 //! Walks the tree of names along a glob.
 //!
-//! Path of a query: `Glob::new` -> `Search::new` -> `Search::step` with the catalog, until it is done -> `Search::finish`.
+//! Path of a query: `NameGlob::new` -> `Search::new` -> `Search::step` with the catalog, until it is done -> `Search::finish`.
 //! A frame is a node, the set of the glob's components that its children may match, and the place where it goes on. With
 //! components without wildcards the children are looked up, otherwise listed. A `**` keeps its component in the set, so
 //! each node is visited at most once, however many `**` there are.
@@ -11,7 +11,7 @@
 //! it has taken count.
 
 use super::found::{Budget, Found, Progress, SearchError, SearchLimits};
-use crate::catalog::glob::{Glob, LEVELS_SET_MAX, Part};
+use crate::catalog::glob::{LEVELS_SET_MAX, NameGlob, Part};
 use crate::catalog::store::{NO_SERIES, ROOT, Slot};
 use crate::catalog::{Catalog, SeriesId};
 
@@ -38,7 +38,7 @@ struct Frame {
 /// A search by a glob.
 #[derive(Debug)]
 pub struct Search {
-    glob: Glob,
+    glob: NameGlob,
     wanted: Wanted,
     budget: Budget,
     /// [`crate::catalog::store::Tree::moves`] when the walk began; none before.
@@ -61,7 +61,7 @@ struct Known {
 }
 
 impl Known {
-    fn new(glob: &Glob) -> Known {
+    fn new(glob: &NameGlob) -> Known {
         let (mut begins, mut count) = (Vec::new(), 0);
         for part in &glob.parts {
             begins.push(count);
@@ -88,7 +88,7 @@ enum Step {
 
 impl Search {
     /// A search that has not begun.
-    pub fn new(glob: Glob, wanted: Wanted, limits: SearchLimits) -> Search {
+    pub fn new(glob: NameGlob, wanted: Wanted, limits: SearchLimits) -> Search {
         Search {
             known: Known::new(&glob),
             glob,
@@ -136,7 +136,7 @@ impl Search {
     }
 
     /// The glob.
-    pub fn glob(&self) -> &Glob {
+    pub fn glob(&self) -> &NameGlob {
         &self.glob
     }
 
@@ -258,7 +258,7 @@ impl Catalog {
     ///
     /// # Errors
     /// [`SearchError`] when a limit is exceeded.
-    pub fn search(&self, glob: Glob, wanted: Wanted, limits: SearchLimits) -> Result<Found, SearchError> {
+    pub fn search(&self, glob: NameGlob, wanted: Wanted, limits: SearchLimits) -> Result<Found, SearchError> {
         let mut search = Search::new(glob, wanted, limits);
         while search.step(self, u64::MAX)? == Progress::More {}
         Ok(search.finish())

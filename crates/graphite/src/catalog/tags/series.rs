@@ -13,7 +13,7 @@ use foldhash::fast::FixedState;
 
 use super::expression::{Expression, Expressions, Operator};
 use super::list::{cut, is_beyond};
-use crate::catalog::names::Place;
+use crate::catalog::names::StoredAs;
 use crate::catalog::search::{Budget, Found, Progress, SearchError, SearchLimits};
 use crate::catalog::store::{Ids, Slot};
 use crate::catalog::{Catalog, SeriesId};
@@ -171,7 +171,7 @@ impl TagSearch {
         resolved: &mut [Resolved],
     ) -> Result<(), SearchError> {
         self.budget.spend(1)?;
-        let Some(Place::Key(key)) = catalog.place(id) else { return Ok(()) };
+        let Some(StoredAs::Key(key)) = catalog.place(id) else { return Ok(()) };
         let tree = &catalog.tags.tree;
         let values = catalog.tags.values_of(key);
         for (expression, resolved) in self.expressions.iter().zip(resolved) {

@@ -37,7 +37,7 @@ fn good_files_find_something() {
                 catalog.find_series(expressions, search_limits()).expect("within limits").len()
             }
             Err(_) => {
-                let glob = Glob::new(query).expect("a glob");
+                let glob = NameGlob::new(query).expect("a glob");
                 catalog.search(glob, Wanted::All, search_limits()).expect("within limits").len()
             }
         };

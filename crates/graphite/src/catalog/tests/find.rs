@@ -11,7 +11,7 @@ const NAMES: &str = "servers.web1.cpu.user servers.web1.cpu.system servers.web2.
     servers.web1 stats.a stats.b.c x.y.z x.y";
 
 fn found(catalog: &Catalog, glob: &str) -> Vec<String> {
-    let glob = Glob::new(glob.as_bytes()).expect("a glob");
+    let glob = NameGlob::new(glob.as_bytes()).expect("a glob");
     let found = catalog.search(glob, Wanted::All, search_limits()).expect("within limits");
     let kind = |node: Node<'_>| match (node.leaf.is_some(), node.branch) {
         (true, true) => "both",
@@ -56,7 +56,7 @@ fn answers_have_the_order_and_uniqueness_of_graphite_web() {
     let catalog = catalog(NAMES);
     let search = |glob: &str| {
         catalog
-            .search(Glob::new(glob.as_bytes()).expect("a glob"), Wanted::All, search_limits())
+            .search(NameGlob::new(glob.as_bytes()).expect("a glob"), Wanted::All, search_limits())
             .expect("found")
     };
     let tree = |glob: &str, wildcards| -> Vec<String> {
@@ -121,7 +121,7 @@ fn limits_on_results_and_steps_are_named() {
     let names: Vec<String> = (0..100).map(|at| format!("a.b{at}")).collect();
     let catalog = catalog(&names.join(" "));
     let run = |glob: &str, results_max, steps_max| {
-        let glob = Glob::new(glob.as_bytes()).expect("a glob");
+        let glob = NameGlob::new(glob.as_bytes()).expect("a glob");
         catalog.search(glob, Wanted::All, SearchLimits { results_max, steps_max }).map(|found| found.len())
     };
     assert_eq!(run("a.*", 100, 10_000), Ok(100));
@@ -130,7 +130,7 @@ fn limits_on_results_and_steps_are_named() {
     for error in [run("a.*", 99, 10_000), run("a.*", 100, 100)] {
         assert!(error.expect_err("too many").to_string().contains("expression"));
     }
-    let glob = Glob::new(b"a;b=c").expect("a glob");
+    let glob = NameGlob::new(b"a;b=c").expect("a glob");
     assert!(catalog.search(glob, Wanted::All, SearchLimits { results_max: 0, steps_max: 1 }).is_ok());
 }
 
@@ -153,7 +153,7 @@ fn hostile_globs_cost_no_more_than_their_limit() {
     ];
     for text in &globs {
         for steps_max in [10, 20_000] {
-            let glob = Glob::new(text.as_bytes()).expect("a glob");
+            let glob = NameGlob::new(text.as_bytes()).expect("a glob");
             let mut search = Search::new(glob, Wanted::All, SearchLimits { results_max: 10_000, steps_max });
             let mut slices = 0;
             while search.step(&catalog, 100) == Ok(Progress::More) {
@@ -171,7 +171,7 @@ fn each_node_is_visited_once_however_many_levels_the_glob_has() {
         names += &format!("a.b.c.d.e.f{at} ");
     }
     let catalog = catalog(&names);
-    let glob = Glob::new(b"**.*.**.*.**.f7").expect("a glob");
+    let glob = NameGlob::new(b"**.*.**.*.**.f7").expect("a glob");
     let found = catalog.search(glob, Wanted::All, SearchLimits { results_max: 10, steps_max: 4_000 });
     assert_eq!(found.map(|found| found.len()), Ok(1));
 }
@@ -204,7 +204,7 @@ proptest! {
         for name in &names {
             catalog.insert(name.as_bytes()).expect("a name");
         }
-        let found = catalog.search(Glob::new(glob.as_bytes()).expect("a glob"), Wanted::All, search_limits());
+        let found = catalog.search(NameGlob::new(glob.as_bytes()).expect("a glob"), Wanted::All, search_limits());
         let found = found.expect("within limits");
         let got: Vec<(String, (bool, bool))> =
             found.by_path().iter().map(|node| (text(node.path), (node.leaf.is_some(), node.branch))).collect();
@@ -213,7 +213,7 @@ proptest! {
         for node in found.nodes() {
             prop_assert_eq!(catalog.find(node.path), node.leaf);
         }
-        let leaves = catalog.search(Glob::new(glob.as_bytes()).expect("a glob"), Wanted::Leaves, search_limits());
+        let leaves = catalog.search(NameGlob::new(glob.as_bytes()).expect("a glob"), Wanted::Leaves, search_limits());
         let got: Vec<String> = leaves.expect("within limits").by_path().iter().map(|node| text(node.path)).collect();
         prop_assert!(want.iter().filter(|(_, kind)| kind.0).map(|(path, _)| path).eq(&got));
     }
@@ -239,7 +239,7 @@ proptest! {
             all.extend((0..200).map(filler));
         }
         let mut search = Search::new(
-            Glob::new(glob.as_bytes()).expect("a glob"),
+            NameGlob::new(glob.as_bytes()).expect("a glob"),
             Wanted::Leaves,
             SearchLimits { results_max: 1000, steps_max: 100_000 },
         );
