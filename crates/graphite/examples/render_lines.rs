@@ -44,7 +44,7 @@ fn cut(one: &Fetched, range: Range) -> Fetched {
 }
 
 fn matches(selector: &Selector, name: &str) -> bool {
-    let Selector::NameGlob(path) = selector else { return name.contains(';') };
+    let Selector::Glob(path) = selector else { return name.contains(';') };
     let (globs, nodes): (Vec<&str>, Vec<&str>) = (path.split('.').collect(), name.split('.').collect());
     globs.len() == nodes.len() && globs.iter().zip(nodes).all(|(glob, node)| *glob == "*" || *glob == node)
 }
