@@ -1,6 +1,7 @@
 //! Graphite as a store: whisper files, the catalog of names, and graphite-web's query language. Pure: files come through
 //! a trait, times are arguments.
 
+pub mod answer;
 pub mod catalog;
 mod codec;
 mod file_series;

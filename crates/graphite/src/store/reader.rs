@@ -8,7 +8,7 @@ use super::overlay::Overlay;
 use super::part::Packed;
 use super::{Store, locked};
 use crate::catalog::{
-    Expressions, Found, Glob, Progress, Search, SearchError, SearchLimits, TagSearch, Wanted,
+    Expressions, Found, NameGlob, Progress, Search, SearchError, SearchLimits, TagSearch, Wanted,
 };
 use crate::query::{self, Ask, Fetch, FetchError, Range, Room, Selector, Stop};
 use crate::series_of_file;
@@ -57,7 +57,8 @@ impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
         let failed = |error: SearchError| FetchError::Limit(error.to_string());
         match selector {
             Selector::Glob(path) => {
-                let glob = Glob::new(path.as_bytes()).map_err(|bad| FetchError::Limit(bad.to_string()))?;
+                let glob =
+                    NameGlob::new(path.as_bytes()).map_err(|bad| FetchError::Limit(bad.to_string()))?;
                 let mut search = Search::new(glob, wanted, limits);
                 while search.step(&self.store.catalog(), SEARCH_STEPS).map_err(failed)? == Progress::More {
                     (self.goes_on)().map_err(FetchError::Stopped)?;

@@ -1,0 +1,16 @@
+//! Answers of graphite-web's API as bytes (spec graphite §6.3 to §6.9).
+//!
+//! Path of an answer: series of [`render`](crate::query::render), or what a search found -> **a function of this folder** -> the body of
+//! the reply. Pure: parameters are values. Not here: HTTP, parameters as text, images.
+//!
+//! | file | job |
+//! |---|---|
+//! | `json` | JSON texts and numbers as Python writes them, series as JSON |
+//! | `text` | series as csv and raw |
+//! | `find` | names that a search found: tree, completer, nodes, paths, lists |
+//! | `functions` | the table of functions |
+
+pub mod find;
+pub mod functions;
+pub mod json;
+pub mod text;
