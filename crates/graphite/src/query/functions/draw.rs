@@ -87,8 +87,10 @@ pub(crate) fn stacked(call: &mut Call<'_>) -> Answer {
             return Err(QueryError::new(Code::Limit, message));
         }
     };
-    let sums = &mut stacks[at].1;
-    let results = series.into_iter().map(|mut one| {
+    let mut sums = std::mem::take(&mut stacks[at].1);
+    let mut results = Vec::with_capacity(series.len());
+    for mut one in series {
+        call.engine.poll(one.values.len())?;
         sums.resize(sums.len().max(one.values.len()), 0.0);
         let mut values = one.values.clone();
         for (value, sum) in values.iter_mut().zip(sums.iter_mut()) {
@@ -102,9 +104,10 @@ pub(crate) fn stacked(call: &mut Call<'_>) -> Answer {
         }
         let mut result = one.copy_as(name, values);
         result.drawing.is_stacked = true;
-        result
-    });
-    Ok(Value::Series(results.collect()))
+        results.push(result);
+    }
+    call.engine.state().stacks[at].1 = sums;
+    Ok(Value::Series(results))
 }
 
 /// `areaBetween(S)`.

@@ -129,13 +129,17 @@ fn upper_side(percent: f64) -> f64 {
 pub(crate) fn average_outside_percentile(call: &mut Call<'_>) -> Answer {
     let percent = upper_side(call.args.float(1).unwrap_or(0.0));
     let series = call.args.series(0);
-    call.engine.poll(series.iter().map(|one| one.values.len()).sum())?;
-    let average = |one: &Series| Aggregation::Average.of(&one.values);
-    let mut known: Vec<f64> = series.iter().map(average).filter(|value| !value.is_nan()).collect();
+    let mut averages = Vec::with_capacity(series.len());
+    for one in &series {
+        call.engine.poll(one.values.len())?;
+        averages.push(Aggregation::Average.of(&one.values));
+    }
+    let mut known: Vec<f64> = averages.iter().copied().filter(|value| !value.is_nan()).collect();
     let low = percentile(&mut known, 100.0 - percent, false);
     let high = percentile(&mut known, percent, false);
     let is_within = |value: f64| low < value && value < high;
-    Ok(Value::Series(series.into_iter().filter(|one| !is_within(average(one))).collect()))
+    let kept = series.into_iter().zip(averages).filter(|(_, average)| !is_within(*average));
+    Ok(Value::Series(kept.map(|(one, _)| one).collect()))
 }
 
 /// `removeBetweenPercentile(S, n)`.

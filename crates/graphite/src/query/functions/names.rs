@@ -202,13 +202,14 @@ pub(crate) fn cacti_style(call: &mut Call<'_>) -> Answer {
     let series = call.args.series(0);
     let functions = [Aggregation::Last, Aggregation::Max, Aggregation::Min];
     // Columns are as wide as the widest value without its fraction; 3 for a value that is missing or 0.
-    let widths = functions.map(|function| {
-        let whole = |one: &Series| match function.of(&one.values) {
-            value if value.is_nan() || value == 0.0 => 3.0,
-            value => value.trunc(),
-        };
-        3 + series.iter().map(|one| format(whole(one)).chars().count()).max().unwrap_or(0)
-    });
+    let whole = |value: f64| if value.is_nan() || value == 0.0 { 3.0 } else { value.trunc() };
+    let mut widths = [3; 3];
+    for one in &series {
+        call.engine.poll(3 * one.values.len())?;
+        for (width, function) in widths.iter_mut().zip(functions) {
+            *width = 3 + format(whole(function.of(&one.values))).chars().count().max(*width - 3);
+        }
+    }
     let name_width = series.iter().map(|one| one.name.chars().count()).max().unwrap_or(0);
     call.engine.charge_steps(name_width.saturating_mul(series.len()))?;
     let mut results = series;

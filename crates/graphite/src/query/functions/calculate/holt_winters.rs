@@ -122,6 +122,7 @@ fn bands(call: &mut Call<'_>) -> Result<Vec<Series>, QueryError> {
     let mut results = Vec::new();
     for one in forecasts(call, 2)? {
         for (name, side) in tags.into_iter().zip([-1.0, 1.0]) {
+            call.engine.poll(one.series.values.len())?;
             let mut band = one.result(name, &tags, one.band(delta, side));
             band.path.clone_from(&one.series.path);
             results.push(band);

@@ -117,6 +117,7 @@ pub(crate) fn linear_regression(call: &mut Call<'_>) -> Answer {
     let sources = call.evaluate_first(learned)?;
     let mut results = Vec::new();
     for (source, mut one) in sources.into_iter().zip(here) {
+        call.engine.poll(source.values.len() + one.values.len())?;
         let times = format!("{}, {}", learned.from, learned.until);
         one.tags.set("linearRegressions", times.as_str());
         let Some((factor, offset)) = line(&source) else { continue };
