@@ -17,6 +17,13 @@ use regex_automata::util::syntax;
 /// Deepest nesting of groups and repetitions.
 const NESTING_MAX: u32 = 100;
 
+/// Most characters of all classes of an expression that ignores case. A compiler looks at each of them: a thousand times
+/// `[a-\U0010ffff]` would take seconds.
+const FOLDED_CHARS_MAX: u32 = 0x0014_0000;
+
+/// Characters of `\w`, or a few more.
+const WORD_CHARS: u32 = 0x0002_8000;
+
 /// Letters after a `\` with the same meaning in both syntaxes, also in a class.
 const SAME_ESCAPES: &str = "dDsSwWafnrtv";
 
@@ -137,6 +144,12 @@ fn last_line(message: &str) -> String {
     last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
+/// Steps of some 10 ns that it takes to compile an expression, at most and roughly.
+pub(crate) fn compile_steps(text: &str) -> usize {
+    let folds = text.contains("(?") && text.contains('[');
+    1_000 + 500 * text.len() + if folds { 500_000 } else { 0 }
+}
+
 /// What a repetition would repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
@@ -160,6 +173,10 @@ struct Translation<'t> {
     has_begun: bool,
     /// Where the groups begin that are open.
     open: Vec<usize>,
+    /// True behind a flag that ignores case.
+    ignores_case: bool,
+    /// Characters of the classes behind it.
+    folded_chars: u32,
 }
 
 /// Python's syntax in that of `regex-automata`.
@@ -172,6 +189,8 @@ fn translate(text: &str, names: Names) -> Result<String, RegexFault> {
         last: Last::Nothing,
         has_begun: false,
         open: Vec::new(),
+        ignores_case: false,
+        folded_chars: 0,
     };
     while let Some(next) = all.peek() {
         match next {
@@ -334,14 +353,20 @@ impl<'t> Translation<'t> {
             match self.peek() {
                 None => return Err(self.wrong(begin, "the `[` has no `]`")),
                 Some(']') if !is_first => break,
-                Some(_) => self.member()?,
+                Some(_) => {}
             }
             is_first = false;
+            let at = self.at;
+            let first = self.member()?;
             let is_range = self.rest().starts_with('-') && !self.rest().starts_with("-]");
+            let mut last = first;
             if is_range && self.rest().len() > 1 {
                 self.at += 1;
                 self.out.push('-');
-                self.member()?;
+                last = self.member()?;
+            }
+            if let (Some(first), Some(last)) = (first, last) {
+                self.count_folded(at, u32::from(last).saturating_sub(u32::from(first)) + 1)?;
             }
         }
         self.at += 1;
@@ -349,8 +374,19 @@ impl<'t> Translation<'t> {
         Ok(())
     }
 
-    /// One member of a class, or one end of a range.
-    fn member(&mut self) -> Result<(), RegexFault> {
+    /// Counts characters of a class.
+    fn count_folded(&mut self, at: usize, chars: u32) -> Result<(), RegexFault> {
+        if self.ignores_case && self.names != Names::Bytes {
+            self.folded_chars = self.folded_chars.saturating_add(chars);
+        }
+        if self.folded_chars > FOLDED_CHARS_MAX {
+            return Err(self.unsupported(at, "a class of so many characters, with case ignored,"));
+        }
+        Ok(())
+    }
+
+    /// One member of a class, or one end of a range; its character, if it is one.
+    fn member(&mut self) -> Result<Option<char>, RegexFault> {
         let at = self.at;
         let bytes = self.rest().as_bytes();
         let c = match (bytes.first(), bytes.get(1)) {
@@ -362,7 +398,15 @@ impl<'t> Translation<'t> {
                 self.at += 2;
                 Some('\u{8}')
             }
-            (Some(b'\\'), _) => self.common_escape()?,
+            (Some(b'\\'), letter) => {
+                let chars = match letter {
+                    Some(b'D' | b'S' | b'W') => u32::from(char::MAX),
+                    Some(b'w') => WORD_CHARS,
+                    _ => 1,
+                };
+                self.count_folded(at, chars)?;
+                self.common_escape()?
+            }
             _ => {
                 let c = self.peek();
                 self.at += c.map_or(0, char::len_utf8);
@@ -376,7 +420,7 @@ impl<'t> Translation<'t> {
             Some(c) => self.literal(c),
             None => {}
         }
-        Ok(())
+        Ok(c)
     }
 
     /// A `(`, with what says which kind of group it opens.
@@ -430,7 +474,10 @@ impl<'t> Translation<'t> {
         loop {
             let Some(next) = self.peek() else { return Err(self.wrong(at, "the `(` has no `)`")) };
             match next {
-                'i' | 'm' | 's' => flags.push(next),
+                'i' | 'm' | 's' => {
+                    self.ignores_case |= next == 'i' && !is_off;
+                    flags.push(next);
+                }
                 'u' if !is_off => {}
                 'a' if self.names == Names::Bytes && !is_off => {}
                 'a' => return Err(self.unsupported(at, "the flag `a` (classes of ASCII)")),
@@ -507,6 +554,7 @@ impl<'t> Translation<'t> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use regex_automata::Input;
 
     use super::*;
@@ -682,6 +730,37 @@ mod tests {
         assert!(compiled(&nested(NESTING_MAX as usize + 1), Names::Text).is_err());
         for text in [r"(?:\w{900}){900}", "(?:(?:a{1000}){1000}){1000}"] {
             assert_eq!(compiled(text, Names::Text).err(), Some(RegexFault::TooLarge(1 << 20)), "{text}");
+        }
+    }
+
+    #[test]
+    fn classes_of_many_characters_are_limited_if_case_is_ignored() {
+        let all = "[a-\u{10ffff}]";
+        for text in
+            [format!("(?i){all}"), all.repeat(500), format!("{all}{all}(?i)").replace("(?i)", "(?i:a)")]
+        {
+            assert!(compiled(&text, Names::Text).is_ok(), "{text}");
+        }
+        for text in [format!("(?i){all}{all}"), format!("(?i:{all})b{all}"), r"(?i)[\Wa][\Sa]".to_owned()] {
+            let fault = compiled(&text, Names::Text).expect_err("too many");
+            assert!(fault.to_string().starts_with("a class of so many characters"), "{text}: {fault}");
+        }
+        assert!(compiled(&format!("(?i)[{}]", r"\w".repeat(8)), Names::Text).is_ok());
+        assert!(compiled(&r"(?i)[\W]".repeat(9)[..8], Names::Bytes).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_an_expression_or_a_fault(text in "[-ab0-9é(){}|?*+<>=!:#,i^$.\\[\\]\\\\wWbxuPn]{0,24}", name in "[abé0-9-]{0,12}") {
+            for names in [Names::Text, Names::UncheckedText, Names::Bytes] {
+                match compiled(&text, names) {
+                    Ok(regex) => {
+                        let found = regex.find(Input::new(&name));
+                        prop_assert!(names == Names::Bytes || found.is_none_or(|found| name.is_char_boundary(found.end())));
+                    }
+                    Err(fault) => prop_assert!(!fault.to_string().is_empty()),
+                }
+            }
         }
     }
 }

@@ -7,9 +7,11 @@ use jiff::tz::TimeZone;
 use super::budget::Limits;
 use super::error::QueryError;
 use super::numbers;
+use super::pattern::Pattern;
 use super::series::Series;
 use super::series::align::{Column, Grid, align};
 use super::target::Expr;
+use crate::python_regex::compile_steps;
 
 /// A time range in epoch seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -223,6 +225,13 @@ impl Call<'_> {
             Some(expr) => self.engine.evaluate(expr, range),
             None => Ok(self.args.series(0)),
         }
+    }
+
+    /// The regular expression of a parameter, paid for.
+    pub(crate) fn pattern(&mut self, at: usize) -> Result<Pattern, QueryError> {
+        let text = self.args.text(at).unwrap_or_default();
+        self.engine.charge_steps(compile_steps(text))?;
+        Pattern::new(text)
     }
 
     /// The factor for combining: `setXFilesFactor`, the request, or 0.

@@ -7,7 +7,6 @@ use crate::query::call::{Answer, Call, Value};
 use crate::query::error::QueryError;
 use crate::query::functions::calculate::percentile_of;
 use crate::query::numbers;
-use crate::query::pattern::Pattern;
 use crate::query::series::Series;
 use crate::query::series::aggregate::{Aggregation, by_row, is_known, percentile};
 
@@ -104,7 +103,7 @@ pub(crate) fn limit(call: &mut Call<'_>) -> Answer {
 
 /// `grep(S, pattern)` and `exclude(S, pattern)`.
 pub(crate) fn grep(call: &mut Call<'_>, is_kept: bool) -> Answer {
-    let pattern = Pattern::new(call.args.text(1).unwrap_or_default())?;
+    let pattern = call.pattern(1)?;
     keep(call, |one| pattern.matches(&one.name) == is_kept)
 }
 
@@ -183,7 +182,7 @@ pub(crate) fn unique(call: &mut Call<'_>) -> Answer {
 /// `useSeriesAbove(S, value, search, replace)`: other series for those with a value above.
 pub(crate) fn use_series_above(call: &mut Call<'_>) -> Answer {
     let threshold = call.args.float(1).unwrap_or(0.0);
-    let pattern = Pattern::new(call.args.text(2).unwrap_or_default())?;
+    let pattern = call.pattern(2)?;
     let replacement = pattern.replacement(call.args.text(3).unwrap_or_default())?;
     let mut results = Vec::new();
     for one in call.args.series(0) {

@@ -4,7 +4,6 @@ use super::nodes;
 use crate::query::call::{Answer, Call, Value};
 use crate::query::error::QueryError;
 use crate::query::numbers;
-use crate::query::pattern::Pattern;
 use crate::query::series::Series;
 use crate::query::series::aggregate::Aggregation;
 use crate::query::series::consolidate::Consolidation;
@@ -38,14 +37,14 @@ pub(crate) fn alias_by_node(call: &mut Call<'_>) -> Answer {
 
 /// `aliasSub(S, search, replace)`.
 pub(crate) fn alias_sub(call: &mut Call<'_>) -> Answer {
-    let pattern = Pattern::new(call.args.text(1).unwrap_or_default())?;
+    let pattern = call.pattern(1)?;
     let replacement = pattern.replacement(call.args.text(2).unwrap_or_default())?;
     rename(call, |one| pattern.replace(&one.name, &replacement))
 }
 
 /// `aliasQuery(S, search, replace, newName)`: names from the last value of another series.
 pub(crate) fn alias_query(call: &mut Call<'_>) -> Answer {
-    let pattern = Pattern::new(call.args.text(1).unwrap_or_default())?;
+    let pattern = call.pattern(1)?;
     let replacement = pattern.replacement(call.args.text(2).unwrap_or_default())?;
     let format = call.args.text(3).unwrap_or_default().to_owned();
     let mut series = call.args.series(0);

@@ -119,6 +119,7 @@ fn hostile_targets_end_at_a_limit() {
         "timeShift(a.b,'7000y')".to_owned(),
         "movingAverage(a.b,'9000y')".to_owned(),
         format!("grep(a.b,'{}')", "(a*)*".repeat(500)),
+        format!("group({})", vec![r"grep(a.b,'(?i)[\\Wa]')"; 5_000].join(",")),
     ];
     let limits = Limits { series_max: 1_000, points_max: 300_000, steps_max: 3_000_000 };
     for target in hostile {
@@ -127,6 +128,8 @@ fn hostile_targets_end_at_a_limit() {
         let _ = render(&[&target], &request, &mut Small);
     }
     let request = Request { limits, ..request(0, 1 << 31) };
+    let many = format!("group({})", vec!["grep(a.b,'(?i)[b-\u{10ffff}]')"; 100].join(","));
+    assert_eq!(refused(&[&many], &request).code, Code::Limit, "expressions are paid for");
     for target in ["randomWalk('x',1)", "identity('x')", "events('*')", "summarize(constantLine(1),'1s')"] {
         assert_eq!(refused(&[target], &request).code, Code::Limit, "{target}");
     }
