@@ -73,6 +73,12 @@ impl fmt::Display for FetchError {
 
 impl std::error::Error for FetchError {}
 
+impl From<Stop> for FetchError {
+    fn from(stop: Stop) -> FetchError {
+        FetchError::Stopped(stop)
+    }
+}
+
 /// A store of series, and of events.
 pub trait Fetch {
     /// The series of each of `asks`, sorted by name, one for each name. All that a request wants comes in one call, except

@@ -44,9 +44,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use foldhash::fast::FixedState;
 
-use crate::catalog::{Catalog, CatalogLimits};
+use crate::catalog::Catalog;
+use crate::catalog::saved::Journal;
 
-pub use names::{Walk, WalkReport};
+pub use names::{CatalogGuard, Walk, WalkReport};
 pub use options::{Rules, StoreOptions};
 pub use push::{Pushed, Refusal};
 pub use reader::{Reader, SEARCH_STEPS};
@@ -65,7 +66,8 @@ pub struct Store {
     rules: RwLock<Arc<Rules>>,
     hash: FixedState,
     parts: Box<[Mutex<Part>]>,
-    catalog: RwLock<Catalog>,
+    /// Names, and the changes of them that are not saved yet, if they are saved at all.
+    catalog: RwLock<Names>,
     /// Bytes of points in memory.
     points_bytes: AtomicU64,
     /// The block after the last one that was pushed completely.
@@ -79,6 +81,13 @@ pub struct Store {
     refused: [AtomicU64; Refusal::COUNT],
 }
 
+/// The catalog, and the changes of it since a snapshot began.
+#[derive(Debug)]
+struct Names {
+    catalog: Catalog,
+    journal: Option<Journal>,
+}
+
 /// A panic elsewhere leaves whole values: no call of this crate panics between two steps of a change.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -87,12 +96,17 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Store {
     /// An empty store. `seed` is for hashes of names, which come from outside.
     pub fn new(options: StoreOptions, rules: Rules, seed: u64) -> Store {
-        let limits = CatalogLimits { names_max: options.series_max, bytes_max: options.names_bytes_max };
+        let catalog = Catalog::new(options.catalog_limits(), seed);
+        Store::with_names(options, rules, seed, catalog)
+    }
+
+    /// A store with the names of a catalog that was saved.
+    pub fn with_names(options: StoreOptions, rules: Rules, seed: u64, catalog: Catalog) -> Store {
         Store {
             rules: RwLock::new(Arc::new(rules)),
             hash: FixedState::with_seed(seed),
             parts: (0..PARTS).map(|_| Mutex::default()).collect(),
-            catalog: RwLock::new(Catalog::new(limits, seed)),
+            catalog: RwLock::new(Names { catalog, journal: None }),
             points_bytes: AtomicU64::new(0),
             pushed_up_to: AtomicU64::new(0),
             turn: AtomicUsize::new(0),

@@ -1,34 +1,90 @@
 //! The catalog of a store: names of files and of series in memory, found for queries, and removed.
 
+use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
 use model::{DiskError, EntryKind, FileTree};
 
-use super::{Refusal, Store, locked};
-use crate::catalog::{Catalog, Inserted, Refused};
+use super::{Names, Refusal, Store, locked};
+use crate::catalog::saved::{Journal, Snapshot};
+use crate::catalog::{Catalog, Inserted, Refused, SeriesId};
 use crate::whisper::names::{NameOfPath, name_of, path_of};
 
 /// Entries of folders that one step of a walk looks at, about.
 const WALK_ENTRIES: usize = 4096;
 
+/// The catalog of a store, locked for reading.
+#[derive(Debug)]
+pub struct CatalogGuard<'s>(RwLockReadGuard<'s, Names>);
+
+impl Deref for CatalogGuard<'_> {
+    type Target = Catalog;
+
+    fn deref(&self) -> &Catalog {
+        &self.0.catalog
+    }
+}
+
 impl Store {
     /// The catalog, for a slice of a search: nothing is added meanwhile.
-    pub fn catalog(&self) -> RwLockReadGuard<'_, Catalog> {
-        self.catalog.read().unwrap_or_else(PoisonError::into_inner)
+    pub fn catalog(&self) -> CatalogGuard<'_> {
+        CatalogGuard(self.catalog.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn catalog_mut(&self) -> RwLockWriteGuard<'_, Catalog> {
+    fn names_mut(&self) -> RwLockWriteGuard<'_, Names> {
         self.catalog.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a name, and says whether it is new.
-    pub(super) fn add_name(&self, name: &[u8]) -> Result<bool, Refused> {
-        if self.catalog().find(name).is_some() {
-            return Ok(false);
+    /// Adds a name.
+    pub(super) fn add_name(&self, name: &[u8]) -> Result<Inserted, Refused> {
+        if let Some(id) = self.catalog().find(name) {
+            return Ok(Inserted::Known(id));
         }
-        let inserted = self.catalog_mut().insert(name)?;
-        Ok(matches!(inserted, Inserted::New(_)))
+        let mut names = self.names_mut();
+        let Names { catalog, journal } = &mut *names;
+        let inserted = catalog.insert(name)?;
+        if let (Inserted::New(id), Some(journal)) = (inserted, journal) {
+            journal.put(id, name);
+        }
+        Ok(inserted)
+    }
+
+    /// Removes the name of a series that has no file, and had no points since the start. True when it was removed.
+    fn remove_if_gone<T: FileTree>(&self, tree: &T, name: &[u8]) -> bool {
+        let Ok(located) = path_of(name, self.options.names) else { return false };
+        let paths = [Some(&located.path), located.other.as_ref()];
+        // What cannot be looked at may be there.
+        let is_there = paths.into_iter().flatten().any(|path| tree.exists(path) != Ok(false));
+        let (part, hash) = self.part_of(name);
+        // No point can come while the part is locked.
+        let part = locked(part);
+        let is_active = part.find(hash, name).is_some();
+        !is_there && !is_active && self.remove_name(name)
+    }
+
+    fn remove_name(&self, name: &[u8]) -> bool {
+        let mut names = self.names_mut();
+        let Names { catalog, journal } = &mut *names;
+        let removed = catalog.remove(name);
+        if let (Some(id), Some(journal)) = (removed, journal) {
+            journal.gone(id);
+        }
+        removed.is_some()
+    }
+
+    /// Begins to save the names: all of them as a snapshot, and changes from now on in a journal of the same generation.
+    pub fn begin_saving(&self, generation: u64) -> Snapshot {
+        self.names_mut().journal = Some(Journal::new(generation));
+        Snapshot::new(generation)
+    }
+
+    /// Appends the changes of names since the last call to `out`.
+    pub fn take_changes(&self, out: &mut Vec<u8>) {
+        let mut names = self.names_mut();
+        if let Some(journal) = names.journal.as_mut().filter(|journal| journal.pending_bytes() > 0) {
+            journal.take(out);
+        }
     }
 
     /// Deletes a series: its file, its name and its points in memory. False when it has neither; an error when it is written at this
@@ -55,7 +111,7 @@ impl Store {
             }
         }
         drop(part);
-        let known = self.catalog_mut().remove(name).is_some();
+        let known = self.remove_name(name);
         Ok(found || known)
     }
 }
@@ -75,22 +131,28 @@ pub struct WalkReport {
     pub foreign: u64,
     /// Names that do not fit the limits of the store.
     pub refused: u64,
+    /// Names without a file, which were removed.
+    pub gone: u64,
     /// Folders that could not be listed, with the last one and its error.
     pub failed: u64,
     /// The last of them.
     pub last_error: Option<(String, DiskError)>,
 }
 
-/// A look at all files of a tree, in steps, that adds their names to the store.
+/// A look at all files of a tree, in steps, that adds their names to the store, and then removes names without a file.
 #[derive(Debug)]
 pub struct Walk {
     folders: Vec<String>,
+    /// Series whose file was seen: a bit for each id.
+    seen: Vec<u64>,
+    /// The next id whose file is looked for.
+    next: u32,
     report: WalkReport,
 }
 
 impl Default for Walk {
     fn default() -> Walk {
-        Walk { folders: vec![String::new()], report: WalkReport::default() }
+        Walk { folders: vec![String::new()], seen: Vec::new(), next: 0, report: WalkReport::default() }
     }
 }
 
@@ -99,10 +161,37 @@ impl Walk {
     pub fn step<T: FileTree>(&mut self, store: &Store, tree: &T) -> bool {
         let mut seen = 0;
         while seen < WALK_ENTRIES {
-            let Some(folder) = self.folders.pop() else { return false };
+            let Some(folder) = self.folders.pop() else { return self.remove_gone(store, tree) };
             seen += 1 + self.list(store, tree, &folder);
         }
-        !self.folders.is_empty()
+        true
+    }
+
+    /// Looks for the files of some names that the walk has not seen. False when all have been looked for.
+    fn remove_gone<T: FileTree>(&mut self, store: &Store, tree: &T) -> bool {
+        // A folder that could not be listed may have any of them.
+        if self.report.failed > 0 {
+            return false;
+        }
+        let mut name = Vec::new();
+        for _ in 0..WALK_ENTRIES {
+            let Some(id) = store.catalog().next(self.next) else { return false };
+            self.next = id.0 + 1;
+            let is_seen = self.seen.get(id.0 as usize / 64).is_some_and(|bits| bits >> (id.0 % 64) & 1 == 1);
+            name.clear();
+            if !is_seen && store.catalog().name(id, &mut name) && store.remove_if_gone(tree, &name) {
+                self.report.gone += 1;
+            }
+        }
+        true
+    }
+
+    fn note_seen(&mut self, id: SeriesId) {
+        let word = id.0 as usize / 64;
+        if self.seen.len() <= word {
+            self.seen.resize(word + 1, 0);
+        }
+        self.seen[word] |= 1 << (id.0 % 64);
     }
 
     /// What it has found so far.
@@ -138,7 +227,10 @@ impl Walk {
         for name in names {
             self.report.files += 1;
             match store.add_name(name.as_bytes()) {
-                Ok(new) => self.report.new += u64::from(new),
+                Ok(inserted) => {
+                    self.report.new += u64::from(matches!(inserted, Inserted::New(_)));
+                    self.note_seen(inserted.id());
+                }
                 Err(_limit) => self.report.refused += 1,
             }
         }

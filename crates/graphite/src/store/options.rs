@@ -1,5 +1,6 @@
 //! Limits and behaviour of a store, and the rules of new files.
 
+use crate::catalog::CatalogLimits;
 use crate::whisper::names::NameOptions;
 use crate::whisper::rules::{Aggregations, Schemas};
 use crate::whisper::{Space, UpdateOptions};
@@ -27,6 +28,13 @@ pub struct StoreOptions {
     pub names: NameOptions,
     /// Differences from the Python library.
     pub update: UpdateOptions,
+}
+
+impl StoreOptions {
+    /// Limits of the names.
+    pub fn catalog_limits(&self) -> CatalogLimits {
+        CatalogLimits { names_max: self.series_max, bytes_max: self.names_bytes_max }
+    }
 }
 
 impl Default for StoreOptions {

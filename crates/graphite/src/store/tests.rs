@@ -216,6 +216,8 @@ fn limits_in_time_make_points_wait_and_lose_none() {
 #[test]
 fn names_of_files_and_of_memory_are_found_and_deleted() {
     let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    store.add_name(b"gone.z").expect("a valid name");
+    store.add_name(b"gone;tag=z").expect("a valid name");
     tree.create("old/x.wsp").expect("made");
     tree.create("old/notes.txt").expect("made");
     store.push(b"new.y", point(NOW, 1.0), 0, NOW);
@@ -223,6 +225,7 @@ fn names_of_files_and_of_memory_are_found_and_deleted() {
     while walk.step(&store, &tree) {}
     let report = walk.report();
     assert_eq!((report.folders, report.files, report.new, report.foreign), (2, 1, 1, 1));
+    assert_eq!(report.gone, 2, "names of a saved catalog whose files were removed");
     let find = |glob: &str| {
         let mut reader = Reader::new(&store, &tree, NOW, || Ok(()));
         let found =
@@ -435,4 +438,37 @@ proptest! {
         world.take(Step::Crash(true));
         world.check();
     }
+}
+
+#[test]
+fn names_that_are_only_in_the_saved_catalog_are_found_after_a_start() {
+    use crate::catalog::saved::Reader as SavedReader;
+
+    let store = store(StoreOptions::default());
+    let push = |name: &[u8]| assert_eq!(store.push(name, point(NOW, 1.0), 0, NOW), Pushed::Taken);
+    push(b"before;a=1");
+    let (mut snapshot, mut bytes, mut journal) = (store.begin_saving(3), Vec::new(), Vec::new());
+    push(b"during;a=2");
+    while snapshot.next(&store.catalog(), &mut bytes) {}
+    push(b"after;a=3");
+    assert_eq!(store.delete(&MemoryTree::new(), b"before;a=1"), Ok(true));
+    store.take_changes(&mut journal);
+    let mut reader = SavedReader::new(store.options().catalog_limits(), 9);
+    for file in [&bytes, &journal] {
+        reader.begin();
+        reader.push(file);
+        assert_eq!(reader.end().damages, 0);
+    }
+    let options = StoreOptions::default();
+    let again = Store::with_names(options, rules("10s:1h", AggregationMethod::Sum, 0.0), 9, reader.finish());
+    let tree = MemoryTree::new();
+    let mut reader = Reader::new(&again, &tree, NOW, || Ok(()));
+    let found =
+        reader.find(&Selector::Tags(vec!["a=~.".into()]), crate::catalog::Wanted::Leaves, 10).expect("few");
+    let paths = found.by_path();
+    let names: Vec<_> = paths.iter().map(|node| String::from_utf8_lossy(node.path)).collect();
+    assert_eq!(names, ["after;a=3", "during;a=2"]);
+    let mut more = Vec::new();
+    store.take_changes(&mut more);
+    assert_eq!(more, b"", "nothing has changed");
 }

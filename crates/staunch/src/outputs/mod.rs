@@ -14,6 +14,7 @@ pub mod store;
 pub mod stream;
 pub mod telling;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::plan::{Addresses, Destination, Link, StreamLink, WhisperPlan};
@@ -60,7 +61,7 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
             let limits = FilePlan { file_bytes_max, files_max, close_when_idle, ..FilePlan::default() };
             spawn_file(tasks, file::Place::File(path.to_owned()), limits, outlet, seed)?;
         }
-        Link::Store(plan) => spawn_store(tasks, plan.clone(), outlet, shared)?,
+        Link::Store(plan) => spawn_store(tasks, plan.clone(), wiring.plan.data_dir.clone(), outlet, shared)?,
         Link::Stdout => spawn_file(tasks, file::Place::Stdout, FilePlan::default(), outlet, seed)?,
         Link::Stderr => spawn_file(tasks, file::Place::Stderr, FilePlan::default(), outlet, seed)?,
     }
@@ -138,12 +139,13 @@ fn spawn_file(
 fn spawn_store(
     tasks: &mut JoinSet<()>,
     plan: WhisperPlan,
+    data_dir: PathBuf,
     outlet: Arc<Outlet>,
     shared: &Arc<Shared>,
 ) -> std::io::Result<()> {
     let (of_thread, stores) = (Arc::clone(&outlet), Arc::clone(&shared.stores));
     let name = format!("store {}", outlet.name);
-    spawn_thread(tasks, name, outlet, move || store::run(&plan, &of_thread, &stores))
+    spawn_thread(tasks, name, outlet, move || store::run(&plan, &data_dir, &of_thread, &stores))
 }
 
 /// Runs an output on a thread, again when it was parked and continues. The task only waits for the thread.

@@ -8,8 +8,10 @@
 mod feed;
 mod opening;
 mod running;
+mod saved_names;
 mod writing;
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -31,11 +33,12 @@ use crate::outputs::telling::Teller;
 const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
 
 /// Runs a store until its outlet stops.
-pub fn run(plan: &WhisperPlan, outlet: &Arc<Outlet>, stores: &Stores) {
+pub fn run(plan: &WhisperPlan, data_dir: &Path, outlet: &Arc<Outlet>, stores: &Stores) {
     let mut sender = StoreSender::new(Arc::clone(&outlet.account));
     let mut teller = Teller::new(plan.path.display().to_string());
-    let opened = open(plan, outlet, &mut sender, &mut teller);
-    let Some(Opened { store, tree, _lock }) = opened else {
+    let names = data_dir.join(&outlet.name).join("catalog");
+    let opened = open(plan, &names, outlet, &mut sender, &mut teller);
+    let Some(Opened { store, tree, names, _lock }) = opened else {
         sender.finish_stop(&mut *outlet.queue(), Clock::now());
         return end(outlet, 0, sender.state());
     };
@@ -46,7 +49,7 @@ pub fn run(plan: &WhisperPlan, outlet: &Arc<Outlet>, stores: &Stores) {
     let running = Running { plan, outlet, open: &open, sender: Mutex::new(sender), ends, has_written };
     std::thread::scope(|scope| {
         let writing = std::thread::Builder::new().name(format!("whisper {}", outlet.name));
-        let started = writing.spawn_scoped(scope, || writing::run(&running, teller));
+        let started = writing.spawn_scoped(scope, || writing::run(&running, names, teller));
         if let Err(error) = &started {
             let name = &outlet.name;
             tracing::error!(
@@ -65,13 +68,14 @@ pub fn run(plan: &WhisperPlan, outlet: &Arc<Outlet>, stores: &Stores) {
 /// Opens the folder, again and again until it succeeds. None when the outlet stops before.
 fn open(
     plan: &WhisperPlan,
+    names: &Path,
     outlet: &Arc<Outlet>,
     sender: &mut StoreSender,
     teller: &mut Teller,
 ) -> Option<Opened> {
     let mut pause = RETRY.0;
     loop {
-        match opening::open(plan) {
+        match opening::open(plan, names, &outlet.name) {
             Ok(opened) => {
                 sender.on_written(Clock::now());
                 report(sender, outlet, teller, None);

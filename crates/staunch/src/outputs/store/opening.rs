@@ -10,6 +10,8 @@ use graphite::whisper::UpdateOptions;
 use graphite::whisper::names::NameOptions;
 use sys::tree::Tree;
 
+use super::saved_names::SavedNames;
+
 /// Locked by the daemon that writes to a tree.
 const LOCK_FILE: &str = ".staunch-writer";
 
@@ -17,16 +19,19 @@ const LOCK_FILE: &str = ".staunch-writer";
 pub(super) struct Opened {
     pub(super) store: Store,
     pub(super) tree: Tree,
+    pub(super) names: SavedNames,
     /// The lock ends when it is dropped.
     pub(super) _lock: Option<File>,
 }
 
-/// Opens the folder of a plan.
-pub(super) fn open(plan: &WhisperPlan) -> io::Result<Opened> {
+/// Opens the folder of a plan, and reads the names that were saved in `names`. `output` is named in the log.
+pub(super) fn open(plan: &WhisperPlan, names: &Path, output: &str) -> io::Result<Opened> {
     let rules = rules(plan)?;
     let tree = Tree::open(plan.path.clone())?;
     let _lock = if plan.lock { None } else { Some(lock(&plan.path)?) };
-    Ok(Opened { store: Store::new(options(plan), rules, sys::random_seed()), tree, _lock })
+    let (options, seed) = (options(plan), sys::random_seed());
+    let (names, catalog) = SavedNames::open(names.to_owned(), options.catalog_limits(), seed, output)?;
+    Ok(Opened { store: Store::with_names(options, rules, seed, catalog), tree, names, _lock })
 }
 
 /// With locks for each file several daemons may write to one tree.

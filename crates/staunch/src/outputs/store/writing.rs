@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use deliver::Failure;
 use graphite::store::{Refusal, Rules, Walk, WriteError, Writer};
-use model::{CopyOutcome, Dropped, FileTree as _, SECOND_NS};
+use model::{CopyOutcome, DiskError, Dropped, FileTree as _, SECOND_NS};
 
 use super::opening;
 use super::running::{Running, report};
+use super::saved_names::SavedNames;
 use crate::outputs::telling::Teller;
 use sys::clock::Clock;
 
@@ -33,6 +34,9 @@ struct Writing<'a, 'r> {
     teller: Teller,
     writer: Writer,
     walk: Option<Walk>,
+    names: SavedNames,
+    /// The last error of the saved names was logged.
+    names_fail: bool,
     synced_ns: u64,
     rules_ns: u64,
     /// Outcomes of points that are not in a file, and not settled yet.
@@ -43,7 +47,7 @@ struct Writing<'a, 'r> {
 }
 
 /// Runs until the store ends.
-pub(super) fn run(running: &Running<'_>, teller: Teller) {
+pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: Teller) {
     let now_ns = Clock::mono_ns();
     let sync_every_ns = SYNC_EVERY_NS.min(running.plan.write_after_ms.saturating_mul(1_000_000));
     let mut writing = Writing {
@@ -51,18 +55,22 @@ pub(super) fn run(running: &Running<'_>, teller: Teller) {
         teller,
         writer: Writer::default(),
         walk: Some(Walk::default()),
+        names,
+        names_fail: false,
         synced_ns: now_ns,
         rules_ns: now_ns,
         others: Vec::new(),
         settled: 0,
         is_failing: false,
     };
+    let begun = writing.names.begin(&running.open.store);
+    writing.saved(begun);
     loop {
         let ends = running.ends.load(Relaxed);
         running.open.store.drain(ends);
         let late = ends && Clock::mono_ns() >= running.outlet.deadline_ns(0);
         let wrote = !late && writing.write();
-        let walked = !ends && writing.walk();
+        let walked = !ends && (writing.walk() || writing.save_names());
         let now_ns = Clock::mono_ns();
         if now_ns.saturating_sub(writing.synced_ns) >= sync_every_ns {
             writing.sync();
@@ -156,9 +164,41 @@ impl Writing<'_, '_> {
         more
     }
 
+    /// Writes some of a snapshot of the names. False when none is due.
+    fn save_names(&mut self) -> bool {
+        let store = &self.running.open.store;
+        if self.names.is_long() {
+            let begun = self.names.begin(store);
+            self.saved(begun);
+        }
+        match self.names.step(store) {
+            Ok(more) => more,
+            Err(error) => {
+                self.saved(Err(error));
+                false
+            }
+        }
+    }
+
+    /// Logs the first of several errors. Without saved names, a start has to look at all files, and does not know the names of tagged
+    /// series before points of them come.
+    fn saved(&mut self, result: Result<(), DiskError>) {
+        match result {
+            Ok(()) => self.names_fail = false,
+            Err(error) => {
+                if !std::mem::replace(&mut self.names_fail, true) {
+                    let name = &self.running.outlet.name;
+                    tracing::warn!("output `{name}`: the names of its series cannot be saved: {error}");
+                }
+            }
+        }
+    }
+
     /// Syncs the tree, and settles the blocks whose points were in their files before.
     fn sync(&mut self) {
         self.synced_ns = Clock::mono_ns();
+        let changes = self.names.save_changes(&self.running.open.store);
+        self.saved(changes);
         let open = self.running.open;
         let up_to = open.store.written_up_to();
         let refused = open.store.take_refused();
