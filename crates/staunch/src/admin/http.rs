@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 
 use crate::admin::bodies::{Bodies, refused};
 use crate::admin::clients::RequestRefusal;
+use crate::admin::graphite::{self, Queries};
 use crate::admin::guard::{self, Ends};
 use crate::admin::queues;
 use crate::admin::refusal::Refusal;
@@ -45,13 +46,19 @@ const INDEX: &str = "staunch\n\n\
     /api/v1/relay       counters of relays\n\
     /api/v1/relay/explain  where a relay sends a name, and why: ?name=NAME&relay=RELAY\n\
     /api/v1/queues      queues of outputs\n\
-    /api/v1/config      the config in force\n";
+    /api/v1/config      the config in force\n\n\
+    graphite-web's API, if an output is of type whisper:\n\
+    /render             ?target=TARGET&from=-1h&format=json\n\
+    /metrics/find       ?query=GLOB\n\
+    /tags, /functions, /version\n";
 
 /// The data for all requests.
 #[derive(Debug)]
 pub(super) struct Api {
     pub(super) shared: Arc<Shared>,
-    bodies: Bodies,
+    pub(super) bodies: Bodies,
+    /// Queries of graphite-web's API.
+    pub(super) queries: Queries,
     explains: Explains,
     /// Log limits by reason.
     refusals: [Refusals; RequestRefusal::COUNT],
@@ -65,6 +72,7 @@ impl Api {
         Api {
             shared: Arc::clone(shared),
             bodies: Bodies::default(),
+            queries: Queries::default(),
             explains: Explains::default(),
             refusals: Default::default(),
             main: Pulse::of(Handle::current()),
@@ -80,7 +88,7 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/", get(|| async { INDEX }))
         .route("/healthz", get(healthz))
         .route("/ready", get(ready))
-        .route("/metrics", get(self_metrics))
+        .route("/metrics", get(metrics_page).post(graphite::query))
         .route("/api/v1/accounts", get(accounts_page))
         .route("/api/v1/series", get(series_page))
         .route("/api/v1/relay", get(relay_page))
@@ -90,6 +98,7 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/api/v1/relay/explain", get(relay_explain))
         .route("/api/v1/queues/{name}/drop", post(queue_drop))
         .route("/api/v1/queues/{name}/replay", post(queue_replay))
+        .merge(graphite::routes())
         .fallback(|| async { (StatusCode::NOT_FOUND, INDEX) })
         .with_state(api)
 }
@@ -304,6 +313,14 @@ async fn queue_replay(
         queues::replay(&api.shared, &name, as_json, body).await
     };
     api.bodies.answer(ends.peer(), done.await)
+}
+
+/// The self-metrics, or with a `query` the names of series as graphite-web gives them.
+async fn metrics_page(state: ApiState, ends: ConnectInfo<Ends>, request: Request<Body>) -> Response {
+    if graphite::is_find(&request) {
+        return graphite::query(state, ends, request).await;
+    }
+    self_metrics(state, ends).await
 }
 
 async fn self_metrics(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>) -> Response {

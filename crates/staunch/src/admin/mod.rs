@@ -3,6 +3,7 @@
 pub mod accounts;
 mod bodies;
 pub mod clients;
+mod graphite;
 mod guard;
 pub mod http;
 pub mod management;

@@ -29,6 +29,7 @@ mod fanout;
 mod first_run;
 mod full_queues;
 mod graphite;
+mod graphite_api;
 #[cfg(target_os = "linux")]
 mod hot_restart;
 #[cfg(target_os = "linux")]

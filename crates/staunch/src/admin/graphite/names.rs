@@ -1,0 +1,207 @@
+//! `/metrics/find`, `/metrics/expand`, `/metrics/index.json` and `/tags` (spec graphite §6.6 to §6.9).
+
+use axum::http::StatusCode;
+use graphite::answer::{find, json};
+use graphite::catalog::{
+    Completion, Counted, Expressions, Filter, Found, Listing, Progress, SearchError, SearchLimits, TagList,
+    TagSearch, Wanted, completer_query,
+};
+use graphite::query::Selector;
+use graphite::store::SEARCH_STEPS;
+
+use super::parameters::{Parameters, bad};
+use super::queries::{AllStores, NAMES_MAX, no_store, refusal};
+use super::render::{Page, wrapped};
+use crate::admin::refusal::Refusal;
+
+/// Steps of one search: some ten seconds.
+const LIMITS: SearchLimits = SearchLimits { results_max: NAMES_MAX, steps_max: 100_000_000 };
+
+/// Default of `limit` of completions.
+const COMPLETIONS: i64 = 100;
+
+/// `/metrics/find`
+pub(super) fn find(parameters: &Parameters, stores: &mut AllStores) -> Result<Page, Refusal> {
+    let query = required(parameters, "query")?;
+    let wanted = if parameters.number("leavesOnly", 0)? != 0 { Wanted::Leaves } else { Wanted::All };
+    let wildcards = parameters.number("wildcards", 0)? != 0;
+    let page = match parameters.get("format").unwrap_or("treejson") {
+        "treejson" => find::tree(&found(query, wanted, stores)?, query.as_bytes(), wildcards),
+        "completer" => {
+            let variants = parameters.number("automatic_variants", 0)? != 0;
+            let query = completer_query(query.as_bytes(), variants);
+            find::completer(&found(&String::from_utf8_lossy(&query), wanted, stores)?, wildcards)
+        }
+        "nodelist" => {
+            let position = parameters.number("position", -1)?;
+            find::nodes(&found(query, wanted, stores)?, usize::try_from(position).ok())
+        }
+        "json" => find::paths(&found(query, wanted, stores)?, (0, stores.now)),
+        other => {
+            let why = "Invalid value for 'format' parameter: it is treejson, completer, nodelist or json";
+            return Err(bad(format!("{why}, not `{other}`")));
+        }
+    };
+    wrapped(parameters, page)
+}
+
+/// `/metrics/expand`
+pub(super) fn expand(parameters: &Parameters, stores: &mut AllStores) -> Result<Page, Refusal> {
+    let leaves_only = parameters.number("leavesOnly", 0)? != 0;
+    let wanted = if leaves_only { Wanted::Leaves } else { Wanted::All };
+    let by_query = parameters.number("groupByExpr", 0)? != 0;
+    let queries = parameters
+        .all("query")
+        .into_iter()
+        .map(|query| Ok((query.to_owned(), found(query, wanted, stores)?)));
+    let queries = queries.collect::<Result<Vec<_>, Refusal>>()?;
+    wrapped(parameters, find::expanded(&queries, leaves_only, by_query))
+}
+
+/// `/metrics/index.json`
+pub(super) fn index(parameters: &Parameters, stores: &mut AllStores) -> Result<Page, Refusal> {
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    for store in stores.stores().to_vec() {
+        let mut listing = Listing::new(parameters.flag("tagged"), LIMITS);
+        while listing.step(&store.store.catalog(), SEARCH_STEPS).map_err(too_much)? == Progress::More {
+            stores.goes_on().map_err(|stop| refusal(stop.into()))?;
+        }
+        names.extend(listing.finish().nodes().map(|node| node.path.to_vec()));
+    }
+    names.sort_unstable();
+    names.dedup();
+    wrapped(parameters, json::texts(names.iter().map(Vec::as_slice)))
+}
+
+/// `/tags`
+pub(super) fn tags(parameters: &Parameters, stores: &mut AllStores) -> Result<Page, Refusal> {
+    let all = listed(None, parameters, "", stores)?;
+    wrapped(parameters, find::tags(&all))
+}
+
+/// `/tags/TAG`
+pub(super) fn tag(tag: &str, parameters: &Parameters, stores: &mut AllStores) -> Result<Page, Refusal> {
+    let known = listed(None, &Parameters::default(), "", stores)?;
+    let Some(known) = known.iter().find(|known| known.text == tag.as_bytes()) else {
+        return wrapped(parameters, b"null".to_vec());
+    };
+    let all = listed(Some(tag), parameters, "", stores)?;
+    wrapped(parameters, find::values(known.id, tag.as_bytes(), &all))
+}
+
+/// `/tags/findSeries`
+pub(super) fn find_series(parameters: &Parameters, stores: &mut AllStores) -> Result<Page, Refusal> {
+    let texts = parameters.all("expr");
+    if texts.is_empty() {
+        return Err(argument("no tag expressions specified"));
+    }
+    let selector = Selector::Tags(texts.into_iter().map(str::to_owned).collect());
+    let found = stores.find(&selector, Wanted::Leaves).map_err(as_json)?;
+    wrapped(parameters, json::texts(found.paths(true)))
+}
+
+/// `/tags/autoComplete/tags`
+pub(super) fn complete_tags(parameters: &Parameters, stores: &mut AllStores) -> Result<Page, Refusal> {
+    let limit = limit(parameters)?.unwrap_or(COMPLETIONS as usize);
+    let prefix = parameters.get("tagPrefix").unwrap_or("");
+    if parameters.all("expr").is_empty() {
+        let all = listed(None, parameters, prefix, stores)?;
+        return wrapped(parameters, json::texts(all.iter().take(limit).map(|one| one.text.as_slice())));
+    }
+    let prefix = prefix.as_bytes().to_vec();
+    complete(parameters, Completion::Tags { prefix, limit }, stores)
+}
+
+/// `/tags/autoComplete/values`
+pub(super) fn complete_values(parameters: &Parameters, stores: &mut AllStores) -> Result<Page, Refusal> {
+    let Some(tag) = parameters.get("tag").filter(|tag| !tag.is_empty()) else {
+        return Err(argument("no tag specified"));
+    };
+    let limit = limit(parameters)?.unwrap_or(COMPLETIONS as usize);
+    let prefix = parameters.get("valuePrefix").unwrap_or("");
+    if parameters.all("expr").is_empty() {
+        let all = listed(Some(tag), parameters, prefix, stores)?;
+        return wrapped(parameters, json::texts(all.iter().take(limit).map(|one| one.text.as_slice())));
+    }
+    let (tag, prefix) = (tag.as_bytes().to_vec(), prefix.as_bytes().to_vec());
+    complete(parameters, Completion::Values { tag, prefix, limit }, stores)
+}
+
+fn complete(parameters: &Parameters, wanted: Completion, stores: &mut AllStores) -> Result<Page, Refusal> {
+    let texts = parameters.all("expr");
+    let expressions = || {
+        Expressions::parse(texts.iter().map(|text| text.as_bytes())).map_err(|bad| argument(bad.to_string()))
+    };
+    for store in stores.stores().to_vec() {
+        let mut search = TagSearch::new(expressions()?, wanted.clone(), LIMITS);
+        while search.step(&store.store.catalog(), SEARCH_STEPS).map_err(too_much)? == Progress::More {
+            stores.goes_on().map_err(|stop| refusal(stop.into()))?;
+        }
+        let found = search.finish();
+        if !found.is_empty() {
+            return wrapped(parameters, json::texts(found.by_path().iter().map(|node| node.path)));
+        }
+    }
+    wrapped(parameters, b"[]".to_vec())
+}
+
+/// Tags, or values of one, of the first store that has any.
+fn listed(
+    tag: Option<&str>,
+    parameters: &Parameters,
+    prefix: &str,
+    stores: &mut AllStores,
+) -> Result<Vec<Counted>, Refusal> {
+    let filter = || match parameters.get("filter").filter(|text| !text.is_empty()) {
+        None => Ok(None),
+        Some(text) => Filter::new(text).map(Some).map_err(|bad| argument(bad.to_string())),
+    };
+    let limit = limit(parameters)?;
+    if stores.stores().is_empty() {
+        return Err(no_store());
+    }
+    for store in stores.stores().to_vec() {
+        let mut list = TagList::new(tag.map(str::as_bytes), filter()?, prefix.as_bytes(), limit, LIMITS);
+        while list.step(&store.store.catalog(), SEARCH_STEPS).map_err(too_much)? == Progress::More {
+            stores.goes_on().map_err(|stop| refusal(stop.into()))?;
+        }
+        let all = list.finish();
+        if !all.is_empty() {
+            return Ok(all);
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn limit(parameters: &Parameters) -> Result<Option<usize>, Refusal> {
+    let limit = parameters.number("limit", -1).map_err(as_json)?;
+    Ok(usize::try_from(limit).ok())
+}
+
+fn found(query: &str, wanted: Wanted, stores: &mut AllStores) -> Result<Found, Refusal> {
+    stores.find(&Selector::Glob(query.to_owned()), wanted)
+}
+
+fn required<'p>(parameters: &'p Parameters, name: &str) -> Result<&'p str, Refusal> {
+    match parameters.get(name) {
+        None => Err(bad(format!("Missing required parameter '{name}'"))),
+        Some("") => Err(bad(format!("Required parameter '{name}' is empty"))),
+        Some(value) => Ok(value),
+    }
+}
+
+fn too_much(error: SearchError) -> Refusal {
+    (StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
+}
+
+/// An error of `/tags`, which is JSON.
+fn argument(why: impl Into<String>) -> Refusal {
+    as_json(bad(why))
+}
+
+fn as_json((status, why): Refusal) -> Refusal {
+    let mut out = b"{\"error\": ".to_vec();
+    json::push_text(why.as_bytes(), &mut out);
+    out.push(b'}');
+    (status, String::from_utf8_lossy(&out).into_owned())
+}

@@ -1,0 +1,122 @@
+//! graphite-web's API over the store, as Grafana uses it.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::support::{Builder, Daemon};
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as i64 / 10 * 10
+}
+
+/// A daemon with seven points of each of five servers, and one tagged series.
+fn daemon(folder: &std::path::Path, at: i64) -> Daemon {
+    let config = format!(
+        "[sources.lines]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [outputs.store]\ntype = \"whisper\"\nfrom = [\"lines\"]\npath = \"{}\"\n",
+        folder.join("whisper").display()
+    );
+    let daemon = Builder::native(&config).start();
+    let mut stream = TcpStream::connect(daemon.at("lines", "tcp")).expect("it listens");
+    let mut lines = String::new();
+    for age in (0..7).rev() {
+        for web in 1..=5 {
+            lines += &format!("servers.web{web}.cpu {web}.5 {}\n", at - 10 * age);
+        }
+    }
+    lines += &format!("disk.used;host=a;dc=x 7 {at}\n");
+    stream.write_all(lines.as_bytes()).expect("it reads");
+    daemon.wait_output("store", "copies", 36);
+    crate::support::wait_for("the points to be in memory", || {
+        let found = daemon.get("/tags/findSeries?expr=host=a").body;
+        (found == "[\"disk.used;dc=x;host=a\"]").then_some(())
+    });
+    daemon
+}
+
+#[test]
+fn series_in_memory_and_in_files_are_rendered_found_and_completed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = now() - 20;
+    let mut daemon = daemon(folder.path(), at);
+    let range = format!("from={}&until={}&now={}&format=json", at - 30, at, at + 10);
+    let render = format!("/render?target=sumSeries(servers.*.cpu)&{range}");
+    let want = json!([{
+        "target": "sumSeries(servers.*.cpu)",
+        "tags": {"name": "sumSeries(servers.*.cpu)", "aggregatedBy": "sum"},
+        "datapoints": [[17.5, at - 20], [17.5, at - 10], [17.5, at]],
+    }]);
+    assert_eq!(daemon.json(&render), want);
+    for (path, want) in [
+        (
+            "/metrics/find?query=servers.web1.*",
+            json!([{"text": "cpu", "id": "servers.web1.cpu", "allowChildren": 0, "expandable": 0, "leaf": 1}]),
+        ),
+        (
+            "/metrics?query=*",
+            json!([{"text": "servers", "id": "servers", "allowChildren": 1, "expandable": 1, "leaf": 0}]),
+        ),
+        (
+            "/metrics/expand?query=servers.*.cpu&query=z",
+            json!({"results": (1..=5).map(|web| format!("servers.web{web}.cpu")).collect::<Vec<_>>()}),
+        ),
+        (
+            "/metrics/index.json?jsonp=",
+            json!((1..=5).map(|web| format!("servers.web{web}.cpu")).collect::<Vec<_>>()),
+        ),
+        ("/tags/autoComplete/values?tag=dc", json!(["x"])),
+        ("/tags/autoComplete/tags?expr=host=a", json!(["dc", "name"])),
+        ("/tags/nothing", Value::Null),
+        ("/version", json!("1.1.10")),
+    ] {
+        assert_eq!(daemon.json(path), want, "{path}");
+    }
+    assert_eq!(daemon.json("/tags/host")["values"][0]["value"], "a");
+    assert_eq!(daemon.json("/functions/sumSeries")["group"], "Combine");
+    // The daemon's own metrics have the same path.
+    assert!(daemon.get("/metrics").body.contains("staunch_info"));
+    // After a stop and a start everything comes from the files.
+    daemon.stop();
+    daemon.start_again();
+    daemon.wait_logged("5 files of series");
+    assert_eq!(daemon.json(&render), want);
+    daemon.stop();
+}
+
+#[test]
+fn mistakes_name_their_place_and_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut daemon = daemon(folder.path(), now());
+    for (path, status, want) in [
+        ("/render?target=sumSeries(a.b&format=json", 400, "  sumSeries(a.b\n               ^"),
+        ("/render?target=sumSerie(a)&format=json", 400, "hint: did you mean `sumSeries`?"),
+        ("/render?target=a&from=nonsense&format=json", 400, "`from` is not a time"),
+        ("/render?target=a&from=now&format=json", 400, "Invalid empty time range"),
+        ("/render?target=a&format=xml", 400, "`format` is"),
+        ("/metrics/find", 400, "Missing required parameter 'query'"),
+        ("/metrics/find?query=a&format=xml", 400, "Invalid value for 'format' parameter"),
+        ("/metrics/find?query=a&jsonp=alert(1)", 400, "`jsonp` is the name of a function"),
+        ("/tags/findSeries", 400, "{\"error\": \"no tag expressions specified\"}"),
+        ("/functions/nothing", 404, "there is no function `nothing`"),
+        ("/render?target=randomWalk('a')&from=-100y&format=json", 422, "points"),
+    ] {
+        let answer = daemon.get(path);
+        assert_eq!(answer.status, status, "{path}: {}", answer.body);
+        assert!(answer.body.contains(want), "{path}: {}", answer.body);
+    }
+    // A form is as good as a query.
+    let mut stream = TcpStream::connect(daemon.http()).expect("it listens");
+    let form = "target=servers.web2.cpu&from=-1min&format=raw";
+    let request = format!(
+        "POST /render HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{form}",
+        form.len()
+    );
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    assert!(answer.contains("servers.web2.cpu,") && answer.contains("|"), "{answer}");
+    daemon.stop();
+}
