@@ -26,6 +26,7 @@ mod files;
 mod groups;
 mod http;
 mod management;
+mod masked;
 mod output_group;
 mod outputs;
 mod packets;

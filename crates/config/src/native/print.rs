@@ -24,7 +24,7 @@ use crate::text::duration;
 
 /// The plan as a native TOML file without secrets: the contents of `${file:PATH}` are `***`.
 pub fn print_shown(plan: &Plan) -> String {
-    plan.secrets.iter().fold(print(plan), |text, secret| super::variables::without(&text, secret, "***"))
+    super::masked::masked(&print(plan), &plan.secrets)
 }
 
 /// The plan as a native TOML file: `check(print(plan))` returns the same plan.
@@ -196,7 +196,7 @@ fn entries(value: &Checked) -> Option<Vec<String>> {
 }
 
 /// A value: a TOML string with escaped references to variables.
-fn text(text: &str) -> String {
+pub(super) fn text(text: &str) -> String {
     quoted(&super::variables::escaped(text))
 }
 

@@ -268,7 +268,7 @@ impl ResolvedString {
 }
 
 /// `text` with each `value` replaced by `by`, unless it is a part of a longer word.
-pub(super) fn without(text: &str, value: &str, by: &str) -> String {
+fn without(text: &str, value: &str, by: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(value).filter(|_| !value.is_empty()) {
