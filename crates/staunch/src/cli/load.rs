@@ -15,6 +15,7 @@ use import::{self, javascript};
 use self::config_files::{Gathered, OfProcess, Text, gather};
 use super::args::{Compat, FanoutArgs, FanoutMode, Original, Port, Ports};
 use super::kind::FileKind;
+use crate::daemon::reload::change::WatchedFile;
 use client::stdio::wants_colour;
 
 /// Largest config file.
@@ -30,7 +31,7 @@ pub(crate) struct Loaded {
     /// The other files of a native config.
     pub(crate) more: Vec<Text>,
     /// Files and folders whose changes affect it; empty for only the first file.
-    pub(crate) watched: Vec<PathBuf>,
+    pub(crate) watched: Vec<WatchedFile>,
     /// The plan, if there was no error.
     pub(crate) plan: Option<Plan>,
     /// Errors and warnings.

@@ -14,6 +14,7 @@ use config::{File, Format, Variables};
 
 use super::{CONFIG_BYTES_MAX, read};
 use crate::cli::kind::FileKind;
+use crate::daemon::reload::change::WatchedFile;
 
 /// Most files of one config.
 const FILES_MAX: usize = 256;
@@ -42,7 +43,7 @@ pub(crate) struct Gathered {
     /// Errors in `include`, each with the index of its file and its place there.
     pub(crate) mistakes: Vec<(usize, Diagnostic)>,
     /// Files and folders whose changes affect the config.
-    pub(crate) watched: Vec<PathBuf>,
+    pub(crate) watched: Vec<WatchedFile>,
 }
 
 /// Reads all files of a config.
@@ -76,10 +77,24 @@ impl Gatherer<'_> {
             self.add_file(path)?;
             return Ok(1);
         }
-        self.gathered.watched.push(path.to_owned());
+        self.gathered.watched.push(WatchedFile::now(path.to_owned()));
         let files = files_of(path)?;
-        files.iter().try_for_each(|file| self.add_file(file))?;
+        for file in &files {
+            // Opening a pipe without a writer would block forever.
+            let shown = file.display();
+            anyhow::ensure!(
+                !super::is_special(file),
+                "{shown} is a pipe, a socket or a device, and a folder of configs has files"
+            );
+            self.add_file(file)?;
+        }
         Ok(files.len())
+    }
+
+    /// A pipe is only read when the command line names it.
+    fn add_included(&mut self, path: &Path) -> anyhow::Result<usize> {
+        anyhow::ensure!(!super::is_special(path), "{} is a pipe, a socket or a device", path.display());
+        self.add(path)
     }
 
     fn add_file(&mut self, path: &Path) -> anyhow::Result<()> {
@@ -88,6 +103,7 @@ impl Gatherer<'_> {
             return Ok(());
         }
         anyhow::ensure!(self.gathered.texts.len() < FILES_MAX, "a config has at most {FILES_MAX} files");
+        let watched = WatchedFile::now(path.to_owned());
         let (name, text) = read(path)?;
         if let Some(instead) = FileKind::of(path, &text).instead_of_native(&name) {
             anyhow::bail!("{instead}");
@@ -99,10 +115,10 @@ impl Gatherer<'_> {
         );
         let (at, format) = (self.gathered.texts.len(), Format::of(&name, &text));
         self.gathered.texts.push(Text { name, text, format });
-        self.gathered.watched.push(path.to_owned());
+        self.gathered.watched.push(watched);
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         for (included, place) in config::includes(self.gathered.texts[at].file(), self.variables) {
-            if let Err(error) = self.add(&folder.join(included)) {
+            if let Err(error) = self.add_included(&folder.join(included)) {
                 let mistake = Diagnostic::error(Code::BadValue, "this file cannot be included");
                 self.gathered.mistakes.push((at, mistake.at(place).label(format!("{error:#}"))));
             }
@@ -219,6 +235,23 @@ mod tests {
         let found = names(&folder, &["c.toml"]).expect("it is read");
         assert!(found.len() == 2 && found[1].contains("carbon-c-relay"), "{found:?}");
         assert!(names(&folder, &["none.toml"]).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_in_a_folder_or_an_include_is_a_mistake_and_is_not_opened() {
+        let folder = folder(&[
+            ("a.toml", "include = \"conf.d\""),
+            ("b.toml", "include = \"conf.d/x.toml\""),
+            ("conf.d/a.toml", ""),
+        ]);
+        let made = std::process::Command::new("mkfifo").arg(folder.path().join("conf.d/x.toml")).status();
+        assert!(made.is_ok_and(|status| status.success()), "there is mkfifo");
+        for file in ["a.toml", "b.toml"] {
+            let found = names(&folder, &[file]).expect("the file itself is read");
+            assert!(found.last().is_some_and(|last| last.contains("is a pipe")), "{found:?}");
+        }
+        assert!(names(&folder, &["conf.d"]).is_err_and(|error| error.contains("is a pipe")));
     }
 
     #[test]
