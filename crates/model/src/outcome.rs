@@ -93,6 +93,7 @@ reasons! {
         Early "early" "The point's time is too far in the future: the aggregation rule has no window for it.",
         NotANumber "not_a_number" "The point's value or time is not a number, and the output's encoding needs one.",
         AggregationRuleFull "aggregation_rule_full" "The aggregation rules of the relay reached their limit in bytes.",
+        TooManyCopies "too_many_copies" "The relays send more than 128 copies of the point to further relays, and none of the first 128 reached an output.",
         AggregateFull "aggregate_full" "The series of the aggregation reached their limit in bytes.",
         InFuture "in_future" "The point's time is too far in the future for its whisper file.",
         BeforeRetention "before_retention" "The point is older than its whisper file covers.",

@@ -114,7 +114,8 @@ impl TransformKind {
                     reason,
                     Dropped::SeriesMax | Dropped::Late | Dropped::Early | Dropped::AggregationRuleFull
                 );
-                reason == Dropped::Stopped || (of_rules && relay.has_aggregation_rules())
+                matches!(reason, Dropped::Stopped | Dropped::TooManyCopies)
+                    || (of_rules && relay.has_aggregation_rules())
             }
         }
     }

@@ -81,6 +81,8 @@ pub(crate) struct PointEnd {
     /// The best outcome of a value of it.
     fed: Option<Fed>,
     invalid: bool,
+    /// Copies above the limit of copies for one point.
+    too_many: bool,
 }
 
 impl PointEnd {
@@ -95,6 +97,7 @@ impl PointEnd {
         self.handed += other.handed;
         self.fed = self.fed.into_iter().chain(other.fed).min();
         self.invalid |= other.invalid;
+        self.too_many |= other.too_many;
     }
 }
 
@@ -232,6 +235,7 @@ pub(crate) struct Ended {
     early: u64,
     series_max: u64,
     aggregation_rule_full: u64,
+    too_many_copies: u64,
 }
 
 impl Ended {
@@ -260,6 +264,7 @@ impl Ended {
             (Outcome::Dropped(Dropped::Early), self.early),
             (Outcome::Dropped(Dropped::SeriesMax), self.series_max),
             (Outcome::Dropped(Dropped::AggregationRuleFull), self.aggregation_rule_full),
+            (Outcome::Dropped(Dropped::TooManyCopies), self.too_many_copies),
         ];
         parts.into_iter().filter(|(_, records)| *records > 0)
     }
@@ -276,6 +281,7 @@ impl Ended {
             early,
             series_max,
             aggregation_rule_full,
+            too_many_copies,
         } = more;
         self.routed += routed;
         self.aggregated += aggregated;
@@ -286,6 +292,7 @@ impl Ended {
         self.early += early;
         self.series_max += series_max;
         self.aggregation_rule_full += aggregation_rule_full;
+        self.too_many_copies += too_many_copies;
     }
 
     /// Counts one record.
@@ -308,6 +315,7 @@ impl Ended {
             Some(Fed::BytesMax) => &mut self.aggregation_rule_full,
             Some(Fed::NotFinite) => &mut self.non_finite,
             None if end.invalid => &mut self.invalid,
+            None if end.too_many => &mut self.too_many_copies,
             None => &mut self.filtered,
         };
         place.add_assign(1);
@@ -545,7 +553,8 @@ impl Relay {
         if invalid {
             figures.invalid += 1;
         }
-        let end = PointEnd { copies, handed, fed: best, invalid };
+        let too_many = routing.copies_refused + not_handed > 0;
+        let end = PointEnd { copies, handed, fed: best, invalid, too_many };
         if copies > 0 {
             return end;
         }

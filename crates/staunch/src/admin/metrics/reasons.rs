@@ -160,6 +160,7 @@ fn of_source(plan: &Plan, source: &SourcePlan) -> LossTable {
         | Dropped::NamesFull
         | Dropped::UnusableFile
         | Dropped::SeriesDeleted
+        | Dropped::TooManyCopies
         | Dropped::Deleted => false,
     });
     zero(&mut table, "dropped", dropped.map(|reason| reason.word()));
@@ -211,7 +212,7 @@ fn of_edge(transform: &TransformPlan, is_result: bool) -> LossTable {
         }
         Dropped::Late | Dropped::Early | Dropped::AggregationRuleFull => transform.kind.drops(**reason),
         Dropped::NonFinitePoint | Dropped::UnsafeName => is_result,
-        Dropped::Stopped => transform.kind.drops(**reason),
+        Dropped::Stopped | Dropped::TooManyCopies => transform.kind.drops(**reason),
         Dropped::EventsMax | Dropped::ExchangeFull | Dropped::QueueFull | Dropped::TooOld => false,
         Dropped::NoEndpoint | Dropped::TooBig | Dropped::Damaged | Dropped::DiskFailed => false,
         Dropped::ByOperator | Dropped::NotANumber | Dropped::Deleted => false,
@@ -272,6 +273,7 @@ fn drops(reason: Dropped, output: &OutputPlan, is_shared_out: bool) -> bool {
         Dropped::UnusableFile | Dropped::SeriesDeleted => stores,
         Dropped::TimerValuesMax | Dropped::EventsMax | Dropped::ExchangeFull | Dropped::Late => false,
         Dropped::Early | Dropped::AggregationRuleFull | Dropped::AggregateFull => false,
+        Dropped::TooManyCopies => false,
     }
 }
 

@@ -112,6 +112,10 @@ const STOPPED: &str = "Raise `stop_timeout`, repair the endpoint before you stop
      (`kind = \"disk\"`). Records of a source have this reason if they arrived too late for the stop, or if a relay had no \
      time left to match their names.";
 
+/// Advice on [`Dropped::TooManyCopies`].
+const TOO_MANY_COPIES: &str = "Relays that feed each other by several ways multiply the copies of a point. Remove some of the ways: \
+     `staunch check --keys` prints all of them for a name. `copies_refused` of a relay counts the copies.";
+
 fn rejected(reason: Reject) -> &'static str {
     match reason {
         Reject::NoName => {
@@ -241,6 +245,7 @@ fn dropped(reason: Dropped) -> &'static str {
             "Raise `expire` of the aggregation rule, or set `late = \"oldest\"` to count late points in the oldest window. Look for \
              delays before this relay, and for a sender whose clock is slow."
         }
+        Dropped::TooManyCopies => TOO_MANY_COPIES,
         Dropped::Early => "Check the clock of the sender and the clock of this machine.",
         Dropped::AggregationRuleFull => {
             "Percentiles and medians keep every value of a window, 4,000,000 each at most. Use fewer of them or shorter \
