@@ -85,6 +85,8 @@ pub(super) struct Part {
     /// By the time of the next attempt.
     failed: BTreeMap<(i64, u32), Due>,
     jobs: Vec<Due>,
+    /// Points in memory, and series that have some.
+    held: (u64, u64),
 }
 
 impl Part {
@@ -144,6 +146,8 @@ impl Part {
             let more = if before == 0 { usize::from(series.last_count).max(4) } else { before.min(4096) };
             series.points.reserve_exact(more);
         }
+        self.held.0 += 1;
+        self.held.1 += u64::from(series.points.is_empty());
         series.points.push(point);
         let grown = (series.points.capacity() - before) as u64 * POINT_BYTES;
         if is_first {
@@ -210,7 +214,9 @@ impl Part {
         series.last_count = u16::try_from(count).unwrap_or(u16::MAX);
         series.file = file;
         let before = series.points.capacity();
+        self.held.0 -= count as u64;
         if series.points.len() == count {
+            self.held.1 -= u64::from(count > 0);
             series.points = Vec::new();
         } else {
             series.points.drain(..count);
@@ -247,6 +253,8 @@ impl Part {
             return None;
         }
         let points = std::mem::take(&mut series.points);
+        self.held.0 -= points.len() as u64;
+        self.held.1 -= u64::from(!points.is_empty());
         let waited = std::mem::take(&mut series.waits);
         if waited {
             self.creates.retain(|due| due.series != number);
@@ -268,7 +276,6 @@ impl Part {
 
     /// Points in memory, and series that have some.
     pub(super) fn pending(&self) -> (u64, u64) {
-        let with = self.series.iter().filter(|series| !series.points.is_empty());
-        with.fold((0, 0), |(points, count), series| (points + series.points.len() as u64, count + 1))
+        self.held
     }
 }

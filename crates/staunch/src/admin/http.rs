@@ -25,7 +25,7 @@ use crate::admin::refusal::Refusal;
 use crate::admin::relay::{self, ExplainQuery, Explains};
 use crate::admin::reload;
 use crate::admin::series::{self, SeriesQuery};
-use crate::admin::{accounts, metrics};
+use crate::admin::{accounts, metrics, stores};
 use crate::admission::Refusals;
 use crate::daemon::shared::Shared;
 use crate::daemon::shared::heartbeat::{Beat, Pulse};
@@ -46,6 +46,7 @@ const INDEX: &str = "staunch\n\n\
     /api/v1/relay       counters of relays\n\
     /api/v1/relay/explain  where a relay sends a name, and why: ?name=NAME&relay=RELAY\n\
     /api/v1/queues      queues of outputs\n\
+    /api/v1/stores      stores of whisper files\n\
     /api/v1/config      the config in force\n\n\
     graphite-web's API, if an output is of type whisper:\n\
     /render             ?target=TARGET&from=-1h&format=json\n\
@@ -93,6 +94,7 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/api/v1/series", get(series_page))
         .route("/api/v1/relay", get(relay_page))
         .route("/api/v1/queues", get(queues_page))
+        .route("/api/v1/stores", get(stores_page))
         .route("/api/v1/config", get(config_page))
         .route("/api/v1/reload", post(reload_post))
         .route("/api/v1/relay/explain", get(relay_explain))
@@ -233,6 +235,10 @@ async fn relay_explain(
 ) -> Response {
     let way = relay::explain(&api.shared, &api.explains, ends.peer(), query.0);
     api.bodies.answer(ends.peer(), way.await)
+}
+
+async fn stores_page(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>) -> Response {
+    api.bodies.answer(ends.peer(), Ok(stores::page(&api.shared)))
 }
 
 /// The content type of a request that may change something, before its body is read.

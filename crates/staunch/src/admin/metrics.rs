@@ -8,6 +8,7 @@ mod kernel;
 mod of_process;
 mod reasons;
 mod relay;
+mod stores;
 mod transforms;
 
 use std::sync::Arc;
@@ -89,6 +90,7 @@ fn render(
     relay::outputs(&mut out, page);
     relay::blocked(&mut out, &shared.blocked());
     disk::queues(&mut out, page);
+    stores::all(&mut out, shared);
     acks::outputs(&mut out, page);
     series(&mut out, figures);
     flushes(&mut out, figures, now);

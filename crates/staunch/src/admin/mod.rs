@@ -15,6 +15,7 @@ pub mod relay;
 mod reload;
 pub mod series;
 mod server;
+pub mod stores;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

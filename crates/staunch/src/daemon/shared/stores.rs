@@ -1,5 +1,6 @@
 //! The open stores of the daemon: outputs add them, queries and figures read them.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -17,6 +18,25 @@ pub struct OpenStore {
     pub tree: Tree,
     /// What has been found in the folder so far, and whether all of it has been looked at.
     pub walk: Mutex<(WalkReport, bool)>,
+    /// What was done since it was opened.
+    pub figures: StoreFigures,
+}
+
+/// What a store has done.
+#[derive(Debug, Default)]
+pub struct StoreFigures {
+    /// Files that were written.
+    pub updates: AtomicU64,
+    /// Files that were created, among them.
+    pub creates: AtomicU64,
+    /// Points that came into files, without those that were computed for coarser archives.
+    pub points: AtomicU64,
+    /// Coarser points that were computed and written.
+    pub propagated: AtomicU64,
+    /// Files that could not be written, and syncs that failed.
+    pub errors: AtomicU64,
+    /// Syncs of the tree.
+    pub syncs: AtomicU64,
 }
 
 /// The open stores of the daemon, by the names of their outputs.

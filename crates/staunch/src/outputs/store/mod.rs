@@ -25,7 +25,7 @@ use sys::clock::Clock;
 use self::opening::Opened;
 use self::running::{Running, report};
 use crate::daemon::outlet::{Outlet, Seen};
-use crate::daemon::shared::stores::{OpenStore, Stores};
+use crate::daemon::shared::stores::{OpenStore, StoreFigures, Stores};
 use crate::outputs::progress::{end, publish};
 use crate::outputs::telling::Teller;
 
@@ -43,7 +43,8 @@ pub fn run(plan: &WhisperPlan, data_dir: &Path, outlet: &Arc<Outlet>, stores: &S
         return end(outlet, 0, sender.state());
     };
     let walk = Mutex::default();
-    let open = Arc::new(OpenStore { name: outlet.name.clone(), store, tree, walk });
+    let (name, figures) = (outlet.name.clone(), StoreFigures::default());
+    let open = Arc::new(OpenStore { name, store, tree, walk, figures });
     stores.add(&open);
     let (ends, has_written) = (AtomicBool::new(false), AtomicBool::new(false));
     let running = Running { plan, outlet, open: &open, sender: Mutex::new(sender), ends, has_written };

@@ -107,6 +107,10 @@ impl Writing<'_, '_> {
         for _ in 0..JOBS {
             let Some(job) = open.store.next(at) else { break };
             let done = open.store.write(job, &open.tree, &mut self.writer, at);
+            open.figures.updates.fetch_add(u64::from(done.error.is_none() && !done.waits), Relaxed);
+            open.figures.creates.fetch_add(u64::from(done.created), Relaxed);
+            open.figures.points.fetch_add(done.written.written, Relaxed);
+            open.figures.propagated.fetch_add(done.written.propagated, Relaxed);
             match done.error {
                 None => {
                     wrote |= !done.waits;
@@ -128,6 +132,7 @@ impl Writing<'_, '_> {
 
     fn failed(&mut self, path: &str, error: WriteError) {
         let name = &self.running.outlet.name;
+        self.running.open.figures.errors.fetch_add(1, Relaxed);
         match error {
             WriteError::Unusable(error) => {
                 tracing::warn!(
@@ -207,7 +212,9 @@ impl Writing<'_, '_> {
         if up_to <= self.settled {
             return;
         }
+        open.figures.syncs.fetch_add(1, Relaxed);
         if let Err(error) = open.tree.sync_all() {
+            open.figures.errors.fetch_add(1, Relaxed);
             self.is_failing = true;
             let words = format!("sync of {}: {error}", open.tree.root().display());
             return self.running.failed(Failure::WriteFailed, &words, &mut self.teller);

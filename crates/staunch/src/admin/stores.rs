@@ -1,0 +1,88 @@
+//! `/api/v1/stores`: the stores of whisper files, with their memory and what they have done.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+
+use serde::Serialize;
+
+use crate::daemon::shared::Shared;
+use crate::daemon::shared::stores::OpenStore;
+
+/// The page.
+#[derive(Debug, Serialize)]
+pub struct StoresPage {
+    /// The open stores, sorted by name.
+    pub stores: Vec<StoreRow>,
+}
+
+/// A store.
+#[derive(Debug, Serialize)]
+pub struct StoreRow {
+    /// Name of its output.
+    pub name: String,
+    /// The folder with its files.
+    pub path: String,
+    /// Series, in files or in memory.
+    pub series: u64,
+    /// Memory of their names, in bytes.
+    pub name_bytes: u64,
+    /// Points in memory.
+    pub points_in_memory: u64,
+    /// Series that have some.
+    pub series_in_memory: u64,
+    /// Memory of these points, in bytes.
+    pub point_bytes: u64,
+    /// Most memory of points, in bytes.
+    pub max_point_bytes: u64,
+    /// Files that were written since the start.
+    pub updates: u64,
+    /// Files that were created, among them.
+    pub creates: u64,
+    /// Points that came into files.
+    pub points_written: u64,
+    /// Coarser points that were computed and written.
+    pub points_propagated: u64,
+    /// Files that could not be written, and syncs that failed.
+    pub errors: u64,
+    /// Syncs of the tree.
+    pub syncs: u64,
+    /// Whether all folders have been looked at since the start.
+    pub walk_done: bool,
+    /// Files of series that were found so far.
+    pub files_found: u64,
+    /// Files of tagged series among the others: their path has only the hash of the name.
+    pub files_hashed: u64,
+    /// Files that are none of whisper.
+    pub files_foreign: u64,
+}
+
+/// All stores.
+pub fn page(shared: &Shared) -> StoresPage {
+    StoresPage { stores: shared.stores.all().iter().map(|open| row(open)).collect() }
+}
+
+fn row(open: &OpenStore) -> StoreRow {
+    let (points, series) = open.store.pending();
+    let (walk, walk_done) = open.walk.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let figures = &open.figures;
+    StoreRow {
+        name: open.name.clone(),
+        path: open.tree.root().display().to_string(),
+        series: u64::from(open.store.catalog().len()),
+        name_bytes: open.store.catalog().memory_bytes() as u64,
+        points_in_memory: points,
+        series_in_memory: series,
+        point_bytes: open.store.points_bytes(),
+        max_point_bytes: open.store.options().points_bytes_max,
+        updates: figures.updates.load(Relaxed),
+        creates: figures.creates.load(Relaxed),
+        points_written: figures.points.load(Relaxed),
+        points_propagated: figures.propagated.load(Relaxed),
+        errors: figures.errors.load(Relaxed),
+        syncs: figures.syncs.load(Relaxed),
+        walk_done,
+        files_found: walk.files,
+        files_hashed: walk.hashed,
+        files_foreign: walk.foreign,
+    }
+}
