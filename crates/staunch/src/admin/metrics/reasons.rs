@@ -359,6 +359,9 @@ mod tests {
         [outputs.events]
         type = "event_file"
         from = ["app"]
+        [outputs.store]
+        type = "whisper"
+        from = ["relay"]
     "#;
 
     fn all(plan: &Plan) -> BTreeSet<String> {
