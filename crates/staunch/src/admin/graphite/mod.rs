@@ -1,6 +1,6 @@
 //! graphite-web's HTTP API over the stores of this daemon, for Grafana and scripts (spec graphite §6).
 //!
-//! Path of a request: `http::front` (Host and token) -> **[`routes`]** -> [`parameters`] -> [`queries`] (a thread of its own) -> [`render`] or
+//! Path of a request: `http::front` (Host and token) -> **[`routes`]** -> [`mod@parameters`] -> [`queries`] (a thread of its own) -> [`render`] or
 //! [`names`] -> `bodies` (limits of answers). GET and POST are equal, and a slash at the end of a path is ignored.
 //! Not here: evaluation and formats (`graphite`), the server and its limits (`server`).
 
