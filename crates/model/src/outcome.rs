@@ -176,7 +176,7 @@ pub enum CopyOutcome {
     RejectedByPeer(RejectedByPeer),
     /// Filtered by the output.
     Filtered(Filtered),
-    /// Expired in the queue.
+    /// Expired in its store before it was written to its file.
     Expired,
     /// Moved to another output of the cluster while this one's endpoint was down. There it is counted as a new copy.
     Moved,

@@ -14,6 +14,14 @@ use crate::plan::{OutputPlan, SYNC_WINDOW_MS, WhisperPlan};
 /// Reads the options of a store.
 pub(super) fn fill(plan: &mut WhisperPlan, fields: &Fields, wrong: &mut Vec<Diagnostic>) {
     fields.fill(plan, &STORE);
+    for key in ["max_bytes", "online_migration"] {
+        let is_on = if key == "max_bytes" { plan.files_bytes_max > 0 } else { plan.online_migration };
+        if plan.lock && is_on {
+            let message = format!("{} has `{key}` and `lock`", fields.whose);
+            let label = "it replaces or removes files that the other programs of `lock` may have open";
+            fields.wrong(key, Code::BadValue, message, label, wrong);
+        }
+    }
     for table in tables(fields, "schemas") {
         check_pattern(table, wrong);
         check_retentions(table, wrong);

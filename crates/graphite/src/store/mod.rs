@@ -25,7 +25,11 @@
 //! | `overlay` | a file with the points in memory, as if they were written |
 //! | `reader` | series for queries |
 //! | `names` | the catalog: names of files, search, removal |
+//! | `migrate` | existing files with the archives that new ones get |
+//! | `expire` | a limit on the disk space of the files |
 
+mod expire;
+mod migrate;
 mod names;
 mod options;
 mod overlay;
@@ -47,6 +51,8 @@ use foldhash::fast::FixedState;
 use crate::catalog::Catalog;
 use crate::catalog::saved::Journal;
 
+pub use expire::{Expire, ExpiryReport};
+pub use migrate::{Migrate, MigrationReport};
 pub use names::{CatalogGuard, Walk, WalkReport};
 pub use options::{Rules, StoreOptions};
 pub use push::{Pushed, Refusal};
@@ -123,9 +129,12 @@ impl Store {
         &self.options
     }
 
-    /// Sets the rules for files that are created from now on.
-    pub fn set_rules(&self, rules: Rules) {
-        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+    /// Sets the rules for files that are created from now on. True when they differ from the ones before.
+    pub fn set_rules(&self, rules: Rules) -> bool {
+        let mut current = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        let differ = **current != rules;
+        *current = Arc::new(rules);
+        differ
     }
 
     fn rules(&self) -> Arc<Rules> {

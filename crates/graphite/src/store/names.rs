@@ -93,6 +93,27 @@ impl Store {
     /// # Errors
     /// What the disk reports; [`DiskError::Scarce`] while the series is written: try again.
     pub fn delete<T: FileTree>(&self, tree: &T, name: &[u8]) -> Result<bool, DiskError> {
+        self.remove_series(tree, name, Refusal::Deleted)
+    }
+
+    /// Deletes a series because of the limit of the files, unless its file was written after `modified`, in Unix seconds.
+    pub(super) fn expire<T: FileTree>(
+        &self,
+        tree: &T,
+        name: &[u8],
+        modified: i64,
+    ) -> Result<bool, DiskError> {
+        let Ok(located) = path_of(name, self.options.names) else { return Ok(false) };
+        let paths = [Some(&located.path), located.other.as_ref()];
+        let is_newer = |path: &String| tree.facts(path).is_ok_and(|facts| facts.modified > modified);
+        if paths.into_iter().flatten().any(is_newer) {
+            return Ok(false);
+        }
+        self.remove_series(tree, name, Refusal::Expired)
+    }
+
+    /// `why` is the outcome of its points in memory.
+    fn remove_series<T: FileTree>(&self, tree: &T, name: &[u8], why: Refusal) -> Result<bool, DiskError> {
         let Ok(located) = path_of(name, self.options.names) else { return Ok(false) };
         let (part, hash) = self.part_of(name);
         let mut part = locked(part);
@@ -101,7 +122,7 @@ impl Store {
             return Err(DiskError::Scarce { code: 0 });
         };
         self.points_bytes.fetch_sub(freed, Relaxed);
-        self.refuse(Refusal::Deleted, points);
+        self.refuse(why, points);
         let mut found = points > 0;
         for path in [Some(&located.path), located.other.as_ref()].into_iter().flatten() {
             match tree.remove(path) {

@@ -55,7 +55,7 @@ impl Default for StoreOptions {
 }
 
 /// Layout and method of new files.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Rules {
     /// Archives, by name.
     pub schemas: Schemas,

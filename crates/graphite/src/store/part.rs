@@ -79,7 +79,11 @@ pub(super) struct Due {
 pub(super) struct Part {
     index: HashTable<u32>,
     series: Vec<Series>,
+    /// Numbers of series that were removed. An entry of `order` can still have one: its next series is then written early.
+    free: Vec<u32>,
     names: Vec<u8>,
+    /// Bytes of `names` that belong to removed series.
+    unused_names: usize,
     order: VecDeque<Due>,
     creates: VecDeque<Due>,
     /// By the time of the next attempt.
@@ -107,9 +111,12 @@ impl Part {
     pub(super) fn add(&mut self, hash: u64, name: &[u8], rehash: impl Fn(&[u8]) -> u64) -> Option<u32> {
         let (at, length) = (u32::try_from(self.names.len()).ok()?, u16::try_from(name.len()).ok()?);
         at.checked_add(u32::from(length))?;
-        let number = u32::try_from(self.series.len()).ok()?;
+        let number = match self.free.pop() {
+            Some(number) => number,
+            None => u32::try_from(self.series.len()).ok()?,
+        };
         self.names.extend_from_slice(name);
-        self.series.push(Series {
+        let new = Series {
             at,
             length,
             file: FileState::Unknown,
@@ -119,7 +126,11 @@ impl Part {
             future: u32::MAX,
             writing: 0,
             points: Vec::new(),
-        });
+        };
+        match self.series.get_mut(number as usize) {
+            Some(freed) => *freed = new,
+            None => self.series.push(new),
+        }
         let (series, names) = (&self.series, &self.names);
         let name_of = |number: &u32| {
             let Series { at, length, .. } = &series[*number as usize];
@@ -263,19 +274,40 @@ impl Part {
         if let Ok(entry) = self.index.find_entry(hash, |at| *at == number) {
             entry.remove();
         }
+        self.free.push(number);
+        self.unused_names += usize::from(std::mem::take(&mut self.series[number as usize].length));
+        if self.unused_names > self.names.len() / 2 {
+            self.compact_names();
+        }
         Some((points.len() as u64, points.capacity() as u64 * POINT_BYTES))
+    }
+
+    fn compact_names(&mut self) {
+        let mut names = Vec::with_capacity(self.names.len() - self.unused_names);
+        for series in &mut self.series {
+            let name = &self.names[series.at as usize..][..usize::from(series.length)];
+            series.at = names.len() as u32;
+            names.extend_from_slice(name);
+        }
+        (self.names, self.unused_names) = (names, 0);
     }
 
     /// The oldest block with points in memory.
     pub(super) fn oldest_block(&self) -> Option<u64> {
-        let fronts = [self.order.front(), self.creates.front()].into_iter().flatten().map(|due| due.block);
-        let others = self.jobs.iter().map(|job| job.block);
-        let failed = self.failed.values().map(|due| due.block);
-        fronts.chain(others).chain(failed).min()
+        let first = self.order.front().map(|due| due.block);
+        // Only `order` is sorted: a series that failed, and then waits for a limit, comes behind newer ones.
+        let others = self.jobs.iter().chain(&self.creates).chain(self.failed.values()).map(|due| due.block);
+        first.into_iter().chain(others).min()
     }
 
     /// Points in memory, and series that have some.
     pub(super) fn pending(&self) -> (u64, u64) {
         self.held
+    }
+
+    /// Places of series and bytes of names, in use or not.
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> (usize, usize) {
+        (self.series.len(), self.names.len())
     }
 }

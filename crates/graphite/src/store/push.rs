@@ -28,11 +28,13 @@ pub enum Refusal {
     UnusableFile,
     /// Its series was deleted before the point was in its file.
     Deleted,
+    /// The file of its series was removed, because the files reached their limit in bytes.
+    Expired,
 }
 
 impl Refusal {
     /// All refusals.
-    pub const ALL: [Refusal; 8] = [
+    pub const ALL: [Refusal; 9] = [
         Refusal::BadName,
         Refusal::NotANumber,
         Refusal::TooManySeries,
@@ -41,6 +43,7 @@ impl Refusal {
         Refusal::TooOld,
         Refusal::UnusableFile,
         Refusal::Deleted,
+        Refusal::Expired,
     ];
 
     /// Their number.

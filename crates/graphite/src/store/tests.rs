@@ -72,7 +72,7 @@ fn points_are_readable_before_and_after_they_are_written() {
     assert_eq!(write_due(&store, &tree, NOW + 239), [], "the points are not old enough");
     let reports = write_due(&store, &tree, NOW + 240);
     assert!(
-        matches!(&reports[..], [WriteReport { points: 2, created: true, error: None, .. }]),
+        matches!(&reports[..], [WriteReport { points: 2, created_bytes: 10_420, error: None, .. }]),
         "{reports:?}"
     );
     assert_eq!((store.written_up_to(), store.pending(), store.points_bytes()), (1, (0, 0), 0));
@@ -203,7 +203,8 @@ fn limits_in_time_make_points_wait_and_lose_none() {
     };
     push(0);
     store.drain(true);
-    let created = |now: i64| write_due(&store, &tree, now).iter().filter(|report| report.created).count();
+    let created =
+        |now: i64| write_due(&store, &tree, now).iter().filter(|report| report.created_bytes > 0).count();
     assert_eq!([NOW, NOW + 1, NOW + 2].map(created), [2, 0, 0], "two new files in the first minute");
     assert_eq!((store.pending().0, store.written_up_to()), (3, 0));
     let later: usize = (30..200).map(|second| created(NOW + second)).sum();
@@ -471,4 +472,125 @@ fn names_that_are_only_in_the_saved_catalog_are_found_after_a_start() {
     let mut more = Vec::new();
     store.take_changes(&mut more);
     assert_eq!(more, b"", "nothing has changed");
+}
+
+/// Writes a point to a new file of each of these series.
+fn written(store: &Store, tree: &MemoryTree, names: &[&str], now: i64) {
+    tree.set_now(now);
+    store.drain(true);
+    for name in names {
+        assert_eq!(store.push(name.as_bytes(), point(now, 1.0), 0, now), Pushed::Taken);
+    }
+    write_due(store, tree, now);
+    store.drain(false);
+}
+
+#[test]
+fn a_migration_gives_files_the_archives_of_new_rules_and_keeps_their_points() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    for at in 0..60 {
+        store.push(b"a.b", point(NOW - 600 + at * 10, at as f64), 0, NOW);
+    }
+    written(&store, &tree, &["a.c", "c;x=1"], NOW);
+    tree.create("damaged/x.wsp").expect("made");
+    store.add_name(b"damaged.x").expect("valid");
+    store.add_name(b"without.file").expect("valid");
+    // In memory only, and written after the migration.
+    store.push(b"a.b", point(NOW, 9.0), 0, NOW);
+    assert!(!store.set_rules(rules("10s:1h,1m:6h,10m:1d", AggregationMethod::Average, 0.5)), "as before");
+    assert!(store.set_rules(rules("30s:2h,5m:10d", AggregationMethod::Max, 0.0)));
+    let mut migrate = Migrate::default();
+    while migrate.step(&store, &tree, NOW) {}
+    let report = migrate.report();
+    assert_eq!((report.looked_at, report.changed, report.failed), (4, 3, 1), "{report:?}");
+    assert_eq!(report.last_error.as_ref().map(|(path, _)| &**path), Some("damaged/x.wsp"));
+    let found = read(&store, &tree, "a.b", (NOW - 610, NOW), NOW).expect("it has points");
+    let found: Vec<_> = found.points().collect();
+    assert_eq!((found.len(), found[0], found[20]), (21, (NOW - 600, 2.0), (NOW, 9.0)), "{found:?}");
+    let file = WhisperFile::open(tree.open_to_read("a/b.wsp").expect("there")).expect("whole");
+    assert_eq!(file.header().archives().iter().map(|one| one.step).collect::<Vec<_>>(), [30, 300]);
+    assert_eq!(file.header().method, AggregationMethod::Max);
+    // Points that the old file did not cover are taken now.
+    let old = point(NOW - 3 * 86_400, 5.0);
+    assert_eq!(store.push(b"a.b", old, 0, NOW), Pushed::Taken);
+    let mut again = Migrate::default();
+    while again.step(&store, &tree, NOW) {}
+    assert_eq!((again.report().changed, again.report().failed), (0, 1));
+}
+
+#[test]
+fn a_migration_on_a_full_disk_is_given_up_and_changes_nothing() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    written(&store, &tree, &["a", "b"], NOW);
+    let before = (tree.bytes("a.wsp"), tree.bytes("b.wsp"));
+    store.set_rules(rules("30s:2h", AggregationMethod::Average, 0.5));
+    tree.set_faults(Faults { bytes_max: Some(21_000), ..Faults::default() });
+    let mut migrate = Migrate::default();
+    while migrate.step(&store, &tree, NOW) {}
+    let report = migrate.report();
+    assert!(report.is_given_up && report.changed == 0 && report.looked_at == 1, "{report:?}");
+    tree.set_faults(Faults::default());
+    assert_eq!((tree.bytes("a.wsp"), tree.bytes("b.wsp")), before);
+}
+
+#[test]
+fn above_the_limit_of_bytes_files_that_were_written_least_recently_go() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    let names: Vec<String> = (0..40).map(|number| format!("n{number};t=1")).collect();
+    for (at, name) in names.iter().enumerate() {
+        written(&store, &tree, &[name], NOW + at as i64);
+    }
+    tree.create("foreign.wsp").expect("made");
+    let size = 10_420;
+    let run = |most: u64| {
+        let mut expire = Expire::new(most);
+        while expire.step(&store, &tree) {}
+        *expire.report()
+    };
+    let report = run(40 * size);
+    assert_eq!((report.bytes, report.removed), (40 * size, 0), "at the limit nothing is removed");
+    // A point in memory of a series that goes.
+    store.push(names[0].as_bytes(), point(NOW + 50, 2.0), 0, NOW + 50);
+    let report = run(30 * size);
+    assert_eq!((report.removed, report.failed, report.bytes), (13, 0, 27 * size));
+    for (at, name) in names.iter().enumerate() {
+        let is_there = store.catalog().find(name.as_bytes()).is_some();
+        assert_eq!(is_there, at >= 13, "{name}");
+    }
+    assert_eq!((store.take_refused(), tree.exists("foreign.wsp")), (vec![(Refusal::Expired, 1)], Ok(true)));
+    assert_eq!(run(30 * size).removed, 0);
+}
+
+#[test]
+fn series_that_come_and_go_use_bounded_memory() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    for number in 0..20_000 {
+        let name = format!("some.name.of.{number}");
+        assert_eq!(store.push(name.as_bytes(), point(NOW, 1.0), 0, NOW), Pushed::Taken);
+        assert_eq!(store.delete(&tree, name.as_bytes()), Ok(true));
+    }
+    let (series, names) = store
+        .parts
+        .iter()
+        .map(|part| locked(part).sizes())
+        .fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+    assert!(series <= PARTS && names <= PARTS * 100, "{series} series, {names} bytes of names");
+}
+
+#[test]
+fn a_series_whose_first_write_failed_and_that_waits_for_a_limit_keeps_its_block() {
+    let options = StoreOptions { creates_per_minute_max: 1, ..StoreOptions::default() };
+    let (store, tree) = (store(options), MemoryTree::new());
+    store.push(b"a", point(NOW, 1.0), 0, NOW);
+    store.pushed_up_to(1);
+    store.drain(true);
+    tree.set_faults(Faults { write_error_in: Some(0), ..Faults::default() });
+    assert!(write_due(&store, &tree, NOW)[0].error.is_some());
+    for number in 0..200 {
+        store.push(format!("b{number}").as_bytes(), point(NOW, 1.0), 1, NOW);
+    }
+    store.pushed_up_to(2);
+    write_due(&store, &tree, NOW);
+    write_due(&store, &tree, NOW + 1);
+    assert_eq!((tree.exists("a.wsp"), store.written_up_to()), (Ok(false), 0), "it is only in memory");
 }

@@ -43,8 +43,8 @@ pub struct WriteReport {
     pub points: u64,
     /// Where they went.
     pub written: Written,
-    /// A file was created.
-    pub created: bool,
+    /// Size of the file, if it was created.
+    pub created_bytes: u64,
     /// The limit of new files is reached: the series waits.
     pub waits: bool,
     /// The path and what went wrong.
@@ -152,7 +152,7 @@ impl Store {
                 let header = header_of(&rules.schemas, &rules.aggregations, &writer.name);
                 let header = Arc::new(header.expect("checked rules give valid headers"));
                 let created = create_in(tree, &path, &header, self.options.space);
-                report.created = created.is_ok();
+                report.created_bytes = if created.is_ok() { header.file_bytes() } else { 0 };
                 created.map_err(FileError::Disk)
             }
             Err(error) => Err(FileError::Disk(error)),

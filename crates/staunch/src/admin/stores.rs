@@ -38,6 +38,12 @@ pub struct StoreRow {
     pub updates: u64,
     /// Files that were created, among them.
     pub creates: u64,
+    /// Files that got other archives (`online_migration`).
+    pub migrated: u64,
+    /// Files that were removed because of `max_bytes`.
+    pub expired: u64,
+    /// Size of all files when they were last looked at, in bytes; 0 without `max_bytes`.
+    pub file_bytes: u64,
     /// Points that came into files.
     pub points_written: u64,
     /// Coarser points that were computed and written.
@@ -76,6 +82,9 @@ fn row(open: &OpenStore) -> StoreRow {
         max_point_bytes: open.store.options().points_bytes_max,
         updates: figures.updates.load(Relaxed),
         creates: figures.creates.load(Relaxed),
+        migrated: figures.migrated.load(Relaxed),
+        expired: figures.expired.load(Relaxed),
+        file_bytes: figures.files_bytes.load(Relaxed),
         points_written: figures.points.load(Relaxed),
         points_propagated: figures.propagated.load(Relaxed),
         errors: figures.errors.load(Relaxed),

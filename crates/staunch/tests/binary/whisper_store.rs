@@ -116,3 +116,69 @@ fn a_folder_that_cannot_be_used_is_named_and_tried_again() {
     daemon.stop();
     assert_eq!(stored(&tree, 9, now() - 600).len(), 1);
 }
+
+/// Steps of the archives of a series.
+fn steps(tree: &Path, series: u32) -> Vec<u32> {
+    let tree = Tree::open_read_only(tree.to_owned()).expect("a folder");
+    let file = tree.open_to_read(&format!("hosts/h{series}/load.wsp")).expect("it was written");
+    let file = WhisperFile::open(file).expect("it is whole");
+    file.header().archives().iter().map(|archive| archive.step).collect()
+}
+
+#[test]
+fn online_migration_changes_existing_files_in_the_background() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path().join("whisper");
+    let rules = |archives: &str| {
+        format!("write_after = \"1s\"\nschemas = [{{ pattern = \"\", retentions = \"{archives}\" }}]\n")
+    };
+    let mut daemon = Builder::native(&config(&tree, &rules("10s:1h"))).start();
+    let start = now() - 60;
+    send(&daemon, 0..30, start, 1.0);
+    daemon.wait_output("store", "queued", 0);
+    daemon.stop();
+    let mut daemon = Builder::native(&config(&tree, &rules("10s:2h,1m:1d"))).start();
+    daemon.wait_logged("30 files of series");
+    daemon.stop();
+    assert_eq!(steps(&tree, 0), [10], "off by default");
+    let more = format!("{}online_migration = true\n", rules("10s:2h,1m:1d"));
+    let mut daemon = Builder::native(&config(&tree, &more)).start();
+    daemon.wait_logged("migration ended: 30 files looked at, 30 changed, 0 failed");
+    send(&daemon, 0..30, start + 10, 2.0);
+    daemon.wait_output("store", "queued", 0);
+    daemon.stop();
+    for series in 0..30 {
+        assert_eq!(steps(&tree, series), [10, 60]);
+        assert_eq!(stored(&tree, series, start), [(start, 1.0), (start + 10, 2.0)], "h{series}");
+    }
+}
+
+#[test]
+fn max_bytes_removes_whole_files_only_in_a_folder_that_staunch_created() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path().join("whisper");
+    // 1,572,892 bytes a file: ten fit.
+    let rules = "write_after = \"1s\"\nmax_bytes = \"16MiB\"\n\
+                 schemas = [{ pattern = \"\", retentions = \"1s:131072s\" }]\n";
+    let mut daemon = Builder::native(&config(&tree, rules)).start();
+    send(&daemon, 0..5, now(), 1.0);
+    daemon.wait_output("store", "queued", 0);
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    send(&daemon, 5..14, now(), 1.0);
+    daemon.wait_output("store", "queued", 0);
+    daemon.wait_logged("`max_bytes` was reached: 5 files");
+    let metrics = daemon.get("/metrics").body;
+    assert!(metrics.contains("staunch_store_files_expired_total{output=\"store\"} 5"), "{metrics}");
+    daemon.assert_sums_hold();
+    daemon.stop();
+    let left = |series: u32| tree.join(format!("hosts/h{series}/load.wsp")).exists();
+    assert_eq!((0..14).filter(|series| left(*series)).collect::<Vec<_>>(), (5..14).collect::<Vec<_>>());
+
+    let foreign = folder.path().join("foreign");
+    fs::create_dir_all(foreign.join("a")).expect("created");
+    let mut daemon = Builder::native(&config(&foreign, rules)).start();
+    daemon.wait_logged("Staunch did not create it");
+    assert_eq!(daemon.output("store")["state"], "down");
+    daemon.stop();
+    assert_eq!(fs::read_dir(&foreign).expect("a folder").count(), 1);
+}

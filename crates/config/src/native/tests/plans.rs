@@ -713,7 +713,7 @@ fn whisper() -> impl Strategy<Value = WhisperPlan> {
                 creates_per_minute_max: n / 3,
                 hash_tagged_names,
                 compat: WhisperCompat { first_duplicate, accept_future },
-                online_migration,
+                online_migration: online_migration && !lock,
                 ..WhisperPlan::new(PathBuf::new())
             }
         },

@@ -51,7 +51,7 @@ rows! {
             "A name takes some 50 to 150 bytes.";
         "max_bytes" => files_bytes_max: size_or_off(16 * MIB, 1024 * TIB), Toml("\"off\""), "\"50GiB\"",
             "Most disk space of all files. At the limit, the files that were written least recently are removed.",
-            "Only in a folder that Staunch created. Points of removed files count as `expired`.";
+            "Only in a folder that Staunch created, and not with `lock`. A file counts with its full size, also while it is sparse. The limit can be exceeded by the new files of a second.";
         "max_future" => future_max_ms: duration(SECOND, YEAR), Absent("10m, or a step of the finest archive"), "\"1h\"",
             "How far in the future a point may be.",
             "Later ones are dropped as `in_future`: in its file, such a point would replace the oldest one.";
@@ -66,7 +66,8 @@ rows! {
         "hash_tagged_names" => hash_tagged_names: Flag, Toml("true"), "false",
             "Whether the file of a series with tags is named by a hash alone, or by its name.";
         "online_migration" => online_migration: Flag, Toml("false"), "true",
-            "Change existing files to the archives that new ones get, in the background.";
+            "Change existing files to the archives that new ones get, in the background.",
+            "Also after a change of the files of rules. Each new point is the aggregate of the old points in its step. Not with `lock`.";
         "compat" => compat as Nested: Table(OutputCompat), Absent("the defaults of its options"), "{ whisper_accept_future = true }",
             "Behaviour of Python's whisper library that is not the default.";
     }

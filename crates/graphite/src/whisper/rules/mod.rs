@@ -51,11 +51,25 @@ pub struct Schemas {
     fallback: Layout,
 }
 
+/// The compiled patterns follow from the rules.
+impl PartialEq for Schemas {
+    fn eq(&self, other: &Schemas) -> bool {
+        (&self.rules, &self.fallback) == (&other.rules, &other.fallback)
+    }
+}
+
 /// Checked rules of storage-aggregation.conf.
 #[derive(Clone, Debug)]
 pub struct Aggregations {
     rules: Vec<AggregationRule>,
     patterns: Patterns,
+}
+
+/// The compiled patterns follow from the rules.
+impl PartialEq for Aggregations {
+    fn eq(&self, other: &Aggregations) -> bool {
+        self.rules == other.rules
+    }
 }
 
 /// Why rules are invalid.

@@ -6,7 +6,7 @@ use crate::daemon::shared::Shared;
 
 pub(super) fn all(out: &mut String, shared: &Shared) {
     type Read = fn(&StoreRow) -> u64;
-    let families: [(&'static str, &str, &str, Read); 12] = [
+    let families: [(&'static str, &str, &str, Read); 15] = [
         ("staunch_store_series", "gauge", "Series of a store, in files or in memory.", |row| row.series),
         ("staunch_store_name_bytes", "gauge", "Memory of the names of series.", |row| row.name_bytes),
         ("staunch_store_points_in_memory", "gauge", "Points that are not in their files yet.", |row| {
@@ -16,6 +16,16 @@ pub(super) fn all(out: &mut String, shared: &Shared) {
         ("staunch_store_max_point_bytes", "gauge", "Most memory of points.", |row| row.max_point_bytes),
         ("staunch_store_updates_total", "counter", "Files that were written.", |row| row.updates),
         ("staunch_store_creates_total", "counter", "Files that were created.", |row| row.creates),
+        ("staunch_store_files_migrated_total", "counter", "Files that got other archives.", |row| {
+            row.migrated
+        }),
+        (
+            "staunch_store_files_expired_total",
+            "counter",
+            "Files that were removed because of max_bytes.",
+            |row| row.expired,
+        ),
+        ("staunch_store_file_bytes", "gauge", "Size of all files, with max_bytes.", |row| row.file_bytes),
         ("staunch_store_points_written_total", "counter", "Points that came into files.", |row| {
             row.points_written
         }),

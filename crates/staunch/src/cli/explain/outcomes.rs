@@ -99,8 +99,8 @@ const BEFORE_RETENTION: &str = "The point is older than the last archive of its 
      longer, change `schemas` and resize the file: `staunch whisper resize`.";
 
 /// Advice on [`Dropped::UnusableFile`].
-const UNUSABLE_FILE: &str = "The log names the file and what is wrong with it. Move it away: a new file is then created. `staunch whisper info` \
-     shows what can be read of it.";
+const UNUSABLE_FILE: &str =
+    "The log names the file and what is wrong with it. Move it away: a new file is then created.";
 
 /// Advice on [`Dropped::ExchangeFull`].
 const EXCHANGE_FULL: &str = "Happens only with `readers` above 1, and only to datagrams: one receive call returned more bytes than there was room \
@@ -336,7 +336,11 @@ pub(crate) const NO_LOSS: [(&str, &str); 9] = [
          of a relay matches or that a rule sends to the `blackhole`.",
     ),
     ("duplicate", "Always 0 in this version. It completes the balance."),
-    ("expired", "Always 0 in this version. It completes the balance."),
+    (
+        "expired",
+        "The file of the series was removed because the files of the store reached `max_bytes`, before the point was in it. Raise \
+         `max_bytes`, give series shorter retentions, or find the sender of new names. Points that come later create the series again.",
+    ),
 ];
 
 /// The totals of accounts.

@@ -29,6 +29,14 @@ pub struct StoreFigures {
     pub updates: AtomicU64,
     /// Files that were created, among them.
     pub creates: AtomicU64,
+    /// Their size, in bytes.
+    pub created_bytes: AtomicU64,
+    /// Files that got other archives.
+    pub migrated: AtomicU64,
+    /// Files that were removed because of the limit on disk space.
+    pub expired: AtomicU64,
+    /// Size of all files when they were last looked at, in bytes; 0 without such a limit.
+    pub files_bytes: AtomicU64,
     /// Points that came into files, without those that were computed for coarser archives.
     pub points: AtomicU64,
     /// Coarser points that were computed and written.

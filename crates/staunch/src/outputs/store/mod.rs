@@ -9,6 +9,7 @@ mod feed;
 mod opening;
 mod running;
 mod saved_names;
+mod upkeep;
 mod writing;
 
 use std::path::Path;

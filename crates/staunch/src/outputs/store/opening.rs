@@ -15,6 +15,9 @@ use super::saved_names::SavedNames;
 /// Locked by the daemon that writes to a tree.
 const LOCK_FILE: &str = ".staunch-writer";
 
+/// In a folder that Staunch created, or that was empty: only there are files removed because of `max_bytes`.
+const MARKER_FILE: &str = ".staunch-store";
+
 /// An open folder.
 pub(super) struct Opened {
     pub(super) store: Store,
@@ -27,11 +30,37 @@ pub(super) struct Opened {
 /// Opens the folder of a plan, and reads the names that were saved in `names`. `output` is named in the log.
 pub(super) fn open(plan: &WhisperPlan, names: &Path, output: &str) -> io::Result<Opened> {
     let rules = rules(plan)?;
+    let is_new = is_empty(&plan.path)?;
     let tree = Tree::open(plan.path.clone())?;
+    mark(plan, is_new)?;
     let _lock = if plan.lock { None } else { Some(lock(&plan.path)?) };
     let (options, seed) = (options(plan), sys::random_seed());
     let (names, catalog) = SavedNames::open(names.to_owned(), options.catalog_limits(), seed, output)?;
     Ok(Opened { store: Store::with_names(options, rules, seed, catalog), tree, names, _lock })
+}
+
+/// True when the folder does not exist, or has nothing in it.
+fn is_empty(folder: &Path) -> io::Result<bool> {
+    match std::fs::read_dir(folder) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Marks a new folder. With `max_bytes`, other folders are refused: their files could be anything.
+fn mark(plan: &WhisperPlan, is_new: bool) -> io::Result<()> {
+    let marker = plan.path.join(MARKER_FILE);
+    if is_new {
+        let text = "Staunch created this folder. `max_bytes` of its output may remove whisper files in it.\n";
+        return std::fs::write(marker, text);
+    }
+    if plan.files_bytes_max > 0 && !marker.is_file() {
+        let message = "`max_bytes` would remove files of this folder, and Staunch did not create it: remove the option, or give \
+                       the output a new folder";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    Ok(())
 }
 
 /// With locks for each file several daemons may write to one tree.

@@ -11,6 +11,7 @@ use model::{CopyOutcome, DiskError, Dropped, FileTree as _, SECOND_NS};
 use super::opening;
 use super::running::{Running, report};
 use super::saved_names::SavedNames;
+use super::upkeep::Upkeep;
 use crate::outputs::telling::Teller;
 use sys::clock::Clock;
 
@@ -35,6 +36,7 @@ struct Writing<'a, 'r> {
     writer: Writer,
     walk: Option<Walk>,
     names: SavedNames,
+    upkeep: Upkeep,
     /// The last error of the saved names was logged.
     names_fail: bool,
     synced_ns: u64,
@@ -56,6 +58,7 @@ pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: Teller) {
         writer: Writer::default(),
         walk: Some(Walk::default()),
         names,
+        upkeep: Upkeep::new(running.plan),
         names_fail: false,
         synced_ns: now_ns,
         rules_ns: now_ns,
@@ -70,7 +73,7 @@ pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: Teller) {
         running.open.store.drain(ends);
         let late = ends && Clock::mono_ns() >= running.outlet.deadline_ns(0);
         let wrote = !late && writing.write();
-        let walked = !ends && (writing.walk() || writing.save_names());
+        let walked = !ends && (writing.walk() || writing.save_names() || writing.upkeep());
         let now_ns = Clock::mono_ns();
         if now_ns.saturating_sub(writing.synced_ns) >= sync_every_ns {
             writing.sync();
@@ -108,7 +111,8 @@ impl Writing<'_, '_> {
             let Some(job) = open.store.next(at) else { break };
             let done = open.store.write(job, &open.tree, &mut self.writer, at);
             open.figures.updates.fetch_add(u64::from(done.error.is_none() && !done.waits), Relaxed);
-            open.figures.creates.fetch_add(u64::from(done.created), Relaxed);
+            open.figures.creates.fetch_add(u64::from(done.created_bytes > 0), Relaxed);
+            open.figures.created_bytes.fetch_add(done.created_bytes, Relaxed);
             open.figures.points.fetch_add(done.written.written, Relaxed);
             open.figures.propagated.fetch_add(done.written.propagated, Relaxed);
             match done.error {
@@ -185,6 +189,12 @@ impl Writing<'_, '_> {
         }
     }
 
+    /// Some of the slow work, once the files are known. None while the disk fails.
+    fn upkeep(&mut self) -> bool {
+        let at = i64::try_from(Clock::now().wall_seconds()).unwrap_or(i64::MAX);
+        self.walk.is_none() && !self.is_failing && self.upkeep.step(self.running.open, at)
+    }
+
     /// Logs the first of several errors. Without saved names, a start has to look at all files, and does not know the names of tagged
     /// series before points of them come.
     fn saved(&mut self, result: Result<(), DiskError>) {
@@ -207,8 +217,7 @@ impl Writing<'_, '_> {
         let open = self.running.open;
         let up_to = open.store.written_up_to();
         let refused = open.store.take_refused();
-        self.others
-            .extend(refused.into_iter().map(|(why, count)| (CopyOutcome::Dropped(reason(why)), count)));
+        self.others.extend(refused.into_iter().map(|(why, count)| (outcome(why), count)));
         if up_to <= self.settled {
             return;
         }
@@ -235,7 +244,9 @@ impl Writing<'_, '_> {
         }
         match opening::rules(plan) {
             Ok(Rules { schemas, aggregations }) => {
-                self.running.open.store.set_rules(Rules { schemas, aggregations })
+                if self.running.open.store.set_rules(Rules { schemas, aggregations }) {
+                    self.upkeep.rules_differ();
+                }
             }
             Err(error) => {
                 let name = &self.running.outlet.name;
@@ -256,8 +267,8 @@ fn log_walk(name: &str, report: &graphite::store::WalkReport) {
     }
 }
 
-fn reason(why: Refusal) -> Dropped {
-    match why {
+fn outcome(why: Refusal) -> CopyOutcome {
+    CopyOutcome::Dropped(match why {
         Refusal::BadName => Dropped::UnsafeName,
         Refusal::NotANumber => Dropped::NotANumber,
         Refusal::TooManySeries => Dropped::SeriesMax,
@@ -266,5 +277,6 @@ fn reason(why: Refusal) -> Dropped {
         Refusal::TooOld => Dropped::BeforeRetention,
         Refusal::UnusableFile => Dropped::UnusableFile,
         Refusal::Deleted => Dropped::SeriesDeleted,
-    }
+        Refusal::Expired => return CopyOutcome::Expired,
+    })
 }
