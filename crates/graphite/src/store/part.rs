@@ -13,6 +13,9 @@ use hashbrown::HashTable;
 /// Bytes of a point in memory.
 pub(super) const POINT_BYTES: u64 = size_of::<Packed>() as u64;
 
+/// Longest pause between two attempts to write a file, in seconds.
+const FAILED_PAUSE_MAX_S: i64 = 60;
+
 /// A time and a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packed {
@@ -170,14 +173,17 @@ impl Part {
     /// Takes the next series whose points are older than `before`, or one that failed and may be tried again. `may_create` says whether
     /// a file may be created now.
     pub(super) fn take(&mut self, before: i64, now: i64, may_create: bool) -> Option<Due> {
-        if let Some(entry) = self.failed.first_entry().filter(|entry| entry.key().0 <= now) {
+        // A time that no pause leads to: the clock was set back.
+        let is_due = |at: i64| at <= now || at > now.saturating_add(FAILED_PAUSE_MAX_S);
+        if let Some(entry) = self.failed.first_entry().filter(|entry| is_due(entry.key().0)) {
             let due = entry.remove();
             return Some(self.begin(due));
         }
         if may_create && let Some(due) = self.creates.pop_front() {
             return Some(self.begin(due));
         }
-        while let Some(due) = self.order.pop_front_if(|due| due.since <= before) {
+        // Points that came later than now came before the clock was set back.
+        while let Some(due) = self.order.pop_front_if(|due| due.since <= before || due.since > now) {
             let series = &self.series[due.series as usize];
             if series.waits || series.points.is_empty() {
                 continue;
@@ -238,7 +244,7 @@ impl Part {
     /// The file could not be written: its points stay, and are tried again after a pause that doubles up to a minute.
     pub(super) fn failed(&mut self, due: Due, now: i64) {
         self.wait(due);
-        let pause = (1_i64 << due.attempts.min(6)).min(60);
+        let pause = (1_i64 << due.attempts.min(6)).min(FAILED_PAUSE_MAX_S);
         let due = Due { attempts: due.attempts.saturating_add(1), ..due };
         self.failed.insert((now.saturating_add(pause), due.series), due);
     }

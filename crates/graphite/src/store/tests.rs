@@ -594,3 +594,31 @@ fn a_series_whose_first_write_failed_and_that_waits_for_a_limit_keeps_its_block(
     write_due(&store, &tree, NOW + 1);
     assert_eq!((tree.exists("a.wsp"), store.written_up_to()), (Ok(false), 0), "it is only in memory");
 }
+
+#[test]
+fn an_empty_file_is_that_of_an_interrupted_creation_and_is_created_again() {
+    let tree = MemoryTree::with_file("a.wsp", b"").expect("a path");
+    let store = store(StoreOptions::default());
+    store.push(b"a", point(NOW, 1.0), 0, NOW);
+    store.pushed_up_to(1);
+    let reports = write_due(&store, &tree, NOW + 240);
+    assert!(matches!(&reports[..], [WriteReport { created_bytes: 10_420, error: None, .. }]), "{reports:?}");
+    assert_eq!((store.take_refused(), store.written_up_to()), (vec![], 1));
+}
+
+#[test]
+fn points_are_written_also_after_the_clock_was_set_back() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    let back = NOW - 86_400;
+    store.push(b"a", point(back, 1.0), 0, NOW);
+    store.push(b"b", point(back, 2.0), 1, back);
+    store.pushed_up_to(2);
+    let written = |now: i64| write_due(&store, &tree, now).iter().filter(|one| one.error.is_none()).count();
+    assert_eq!((written(back), store.written_up_to()), (1, 1), "what came before is due at once");
+    assert_eq!((written(back + 240), store.written_up_to()), (1, 2));
+    tree.set_faults(Faults { write_error_in: Some(0), ..Faults::default() });
+    store.push(b"a", point(NOW, 1.0), 2, NOW);
+    store.pushed_up_to(3);
+    assert_eq!((written(NOW + 240), store.written_up_to()), (0, 2));
+    assert_eq!((written(back + 300), store.written_up_to()), (1, 3), "an attempt that failed, too");
+}

@@ -142,6 +142,11 @@ impl Store {
             },
             opened => opened,
         };
+        // What an end between the creation of a file and its first write leaves.
+        let opened = match opened {
+            Ok(file) if file.size() == Ok(0) => tree.remove(&path).and(Err(DiskError::NotFound)),
+            opened => opened,
+        };
         let file = match opened {
             Ok(file) => WhisperFile::open(file),
             Err(DiskError::NotFound) => {
