@@ -92,6 +92,12 @@ fn sockets(at: SocketAddr) -> usize {
     table.lines().filter(|line| line.contains(&local)).count()
 }
 
+/// A thread names itself after it has begun, and the kernel's table may lack a row while others change it: looked at until it is so.
+fn wait_for_readers(daemon: &Daemon, threads_then: usize, at: SocketAddr, sockets_then: usize) {
+    let what = format!("{threads_then} threads to read {sockets_then} sockets");
+    wait_for(&what, || ((threads(daemon), sockets(at)) == (threads_then, sockets_then)).then_some(()));
+}
+
 fn assert_nothing_dropped_by_the_kernel(daemon: &Daemon) {
     let row = daemon.source("app");
     assert_eq!(Daemon::number(&row, "kernel_dropped"), 0, "{row}");
@@ -102,7 +108,7 @@ fn packets_of_many_senders_are_all_counted_and_keep_their_order_with_three_reade
     let carbon = FakeGraphite::new();
     let mut daemon = Builder::native(&config(3, &carbon)).start();
     let at = daemon.at("app", "udp");
-    assert_eq!((threads(&daemon), sockets(at)), (3, 3));
+    wait_for_readers(&daemon, 3, at, 3);
     let traffic = Traffic::begin(at);
     wait_for("packets to arrive", || (Daemon::number(&daemon.source("app"), "packets") > 500).then_some(()));
     let packets = traffic.end();
@@ -161,7 +167,8 @@ fn reload_and_stop_lose_no_packet_of_three_readers() {
     for _round in 0..2 {
         daemon.reload(&format!("{}{more}", config(3, &carbon)), "done");
         let more_at = daemon.at("more", "udp");
-        assert_eq!((sockets(at), sockets(more_at)), (3, 3), "a new address has as many sockets");
+        wait_for_readers(&daemon, 3, at, 3);
+        wait_for_readers(&daemon, 3, more_at, 3);
         daemon.reload(&config(3, &carbon), "done");
         wait_for("the sockets to be closed", || (sockets(more_at) == 0).then_some(()));
     }
@@ -182,7 +189,7 @@ fn hot_restarts_to_more_and_to_fewer_readers_lose_no_packet() {
     let carbon = FakeGraphite::new();
     let mut daemon = Builder::native(&config(1, &carbon)).start();
     let at = daemon.at("app", "udp");
-    assert_eq!((threads(&daemon), sockets(at)), (0, 1));
+    wait_for_readers(&daemon, 0, at, 1);
     let traffic = Traffic::begin(at);
     // All sockets of the predecessor are read: packets wait in each.
     for (readers, has, sockets_then) in [(3, 3, 3), (2, 2, 3), (1, 0, 3), (4, 4, 4)] {
@@ -191,8 +198,8 @@ fn hot_restarts_to_more_and_to_fewer_readers_lose_no_packet() {
         successor.wait_ready();
         assert!(daemon.wait_exit().success(), "{}", daemon.stderr());
         daemon = successor;
-        wait_for("all sockets to be open", || (sockets(at) == sockets_then).then_some(()));
-        assert_eq!((daemon.at("app", "udp"), threads(&daemon)), (at, has));
+        assert_eq!(daemon.at("app", "udp"), at);
+        wait_for_readers(&daemon, has, at, sockets_then);
     }
     let packets = traffic.end();
     let all: usize = packets.iter().sum();
@@ -217,6 +224,6 @@ fn second_daemon_with_readers_is_refused_the_port() {
     let (status, logged) = Builder::native(&other).run_to_end();
     assert_ne!(status, 0);
     assert!(logged.contains("cannot listen on udp://") && logged.contains("in use"), "{logged}");
-    assert_eq!(sockets(at), 3);
+    wait_for_readers(&daemon, 3, at, 3);
     daemon.stop();
 }

@@ -66,11 +66,17 @@ fn threads(daemon: &Daemon) -> Vec<String> {
     names
 }
 
+/// A thread names itself after it has begun.
+fn wait_for_threads(daemon: &Daemon, readers: usize) {
+    let names: Vec<String> = (0..readers).map(|reader| format!("reader-{reader}")).collect();
+    wait_for(&format!("threads {names:?}"), || (threads(daemon) == names).then_some(()));
+}
+
 #[test]
 fn every_connection_keeps_its_order_and_every_record_is_counted_with_two_readers() {
     let carbon = FakeGraphite::new();
     let mut daemon = Builder::native(&config(2, &carbon)).start();
-    assert_eq!(threads(&daemon), ["reader-0", "reader-1"]);
+    wait_for_threads(&daemon, 2);
     let all = (CLIENTS * LINES) as u64;
     let streams = ends(send(daemon.at("app", "tcp")));
     daemon.wait_source("app", "routed", all);
@@ -119,7 +125,7 @@ fn a_reload_keeps_connections_and_leaves_the_number_of_readers() {
     }
     TcpStream::connect(daemon.at("more", "tcp")).expect("the new source listens");
     daemon.wait_output("carbon", "delivered", (2 * CLIENTS * LINES) as u64);
-    assert_eq!(threads(&daemon), ["reader-0", "reader-1"]);
+    wait_for_threads(&daemon, 2);
     daemon.stop();
     assert_in_order(&carbon, 2 * LINES);
 }
@@ -159,7 +165,7 @@ fn a_hot_restart_deals_connections_out_to_more_or_fewer_readers() {
         wait_for("all to be delivered", || {
             (Daemon::number(&daemon.output("carbon"), "delivered") == all).then_some(())
         });
-        assert_eq!(threads(&daemon).len(), if readers == 1 { 0 } else { readers });
+        wait_for_threads(&daemon, if readers == 1 { 0 } else { readers });
         daemon.assert_sums_hold();
     }
     daemon.stop();
