@@ -7,16 +7,16 @@
 //! | `log.rs` | its log format |
 //! | `log_targets.rs` | which log lines of the daemon go into that log |
 //! | `original.rs` | what the daemon does at start, reload and stop: its log lines and signals |
-//! | `pid_file.rs` | the file of `-P` |
+//! | `closing.rs` | its last report: what became of every line |
 //! | `statistics/` | its statistics, as a source of points, log lines or lines on stdout |
 //!
 //! Not here: its configuration language (`import::relay`), routing (`process::relay`), relays of a native config: their API
 //! (`admin::relay`), metrics (`admin::metrics::relay`) and the explanation of a route (`route_explanation`).
 
 pub(crate) mod command_line;
+mod closing;
 mod log;
 pub mod log_targets;
 pub mod original;
-pub mod pid_file;
 pub mod statistics;
 mod test_mode;

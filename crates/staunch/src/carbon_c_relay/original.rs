@@ -6,12 +6,15 @@
 use config::plan::{Plan, RelayTransform};
 use process::relay::Statement;
 
-use super::pid_file::PidFile;
+use super::closing;
+use crate::admin::accounts::AccountsPage;
 use crate::carbon_c_relay::log_targets::ORIGINAL;
+use crate::daemon::original::Original;
+use crate::daemon::pid_file::PidFile;
 use crate::daemon::shared::Shared;
 
 /// The daemon's behaviour in the compatibility mode.
-pub struct Original {
+pub(super) struct CarbonCRelay {
     /// Name and version.
     pub name: String,
     /// Whether to print the banner, too: if the log is a file, nobody would see it there.
@@ -28,9 +31,16 @@ pub struct Original {
     pub toggle_debug: fn(),
 }
 
-impl Original {
-    /// It is up.
-    pub(crate) fn tell_start(&mut self, shared: &Shared) {
+impl Original for CarbonCRelay {
+    fn has_banner(&self) -> bool {
+        self.banner
+    }
+
+    fn has_own_signals(&self) -> bool {
+        true
+    }
+
+    fn started(&mut self, shared: &Shared) {
         if let Some(Err(error)) = self.pid_file.as_mut().map(PidFile::write) {
             tracing::error!("{error:#}");
         }
@@ -48,59 +58,56 @@ impl Original {
         (self.started)();
     }
 
-    /// SIGHUP was received.
-    pub(crate) fn tell_reload(&self) {
+    fn reload_asked(&self) {
         tracing::info!(target: ORIGINAL, "caught SIGHUP");
         (self.reopen_log)();
     }
 
-    /// A reload has ended.
-    pub(crate) fn tell_reloaded(&self, done: bool) {
+    fn reload_ended(&self, done: bool) {
         if done {
             (self.reloaded)();
             tracing::info!(target: ORIGINAL, "SIGHUP handler complete");
         }
     }
 
-    /// Another process continues, and has written its own id.
-    pub(crate) fn tell_succeeded(self) {
+    fn succeeded(self: Box<Self>) {
         self.pid_file.into_iter().for_each(PidFile::leave);
     }
 
-    /// SIGUSR1 was received.
-    pub(crate) fn tell_debug(&self) {
+    fn debug_asked(&self) {
         tracing::info!(target: ORIGINAL, "caught SIGUSR1");
         (self.toggle_debug)();
     }
 
-    /// A signal to stop was received.
-    pub(crate) fn tell_stopping(&self, signal: &str) {
+    fn stopping(&self, signal: &str) {
         tracing::info!(target: ORIGINAL, "caught {signal}");
         tracing::info!(target: ORIGINAL, "shutting down...");
     }
 
-    /// All listeners are closed.
-    pub(crate) fn tell_closed(&self, shared: &Shared) {
+    fn listeners_closed(&self, shared: &Shared) {
         let wiring = shared.wiring.load();
         for place in wiring.listening.iter().flatten().filter_map(|place| closed(place)) {
             tracing::info!(target: ORIGINAL, "{place}");
         }
     }
 
-    /// Routing has ended.
-    pub(crate) fn tell_worker_stopped(&self, shared: &Shared) {
+    fn worker_stopped(&self, shared: &Shared) {
         for part in parts(&shared.wiring.load().plan).stop {
             tracing::info!(target: ORIGINAL, "stopped {part}");
         }
     }
 
-    /// Sending has ended.
-    pub(crate) fn tell_servers_stopped(&self) {
+    fn outputs_stopped(&self) {
         tracing::info!(target: ORIGINAL, "stopped servers");
     }
 
-    /// Everything has ended.
-    pub(crate) fn tell_end(&self) {
+    fn accounts_closed(&self, page: &AccountsPage) {
+        for line in closing::report(page) {
+            tracing::info!("{line}");
+        }
+    }
+
+    fn ended(&self) {
         tracing::info!(target: ORIGINAL, "stopped {}", self.name);
     }
 }

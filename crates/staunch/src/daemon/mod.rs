@@ -8,7 +8,9 @@
 pub mod checkpoint;
 pub mod hot_restart;
 pub mod listeners;
+pub mod original;
 pub mod outlet;
+pub mod pid_file;
 pub mod queues;
 pub mod readers;
 pub mod reload;
@@ -29,8 +31,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use anyhow::Context;
 use config::plan::Plan;
 
-use crate::carbon_c_relay::original::Original;
 use crate::daemon::hot_restart::Inheritance;
+use crate::daemon::original::Original;
 use crate::daemon::readers::GIVE_BACK_EVERY;
 use crate::daemon::reload::change::Watched;
 use crate::daemon::reload::reread::Rereading;
@@ -56,8 +58,8 @@ pub struct Start {
     pub http_optional: bool,
     /// Replace the running process with the same data directory, if there is one.
     pub hot_restart: bool,
-    /// Use carbon-c-relay's log texts and signals.
-    pub original: Option<Original>,
+    /// Of a compatibility mode.
+    pub original: Option<Box<dyn Original>>,
 }
 
 /// Runs until SIGTERM or SIGINT.
@@ -112,8 +114,9 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     let config = config::print_shown(&start.plan);
     let Start { plan, reread, file, watched, http_optional, hot_restart: _, mut original } = start;
     // Before slow steps, so that an early signal is not lost.
-    let mut signals = signals(original.is_some())?;
-    let guard = StopGuard::start(&plan, original.is_some()).context("cannot start the thread for signals")?;
+    let own_signals = original.as_ref().is_some_and(|original| original.has_own_signals());
+    let mut signals = signals(own_signals)?;
+    let guard = StopGuard::start(&plan, own_signals).context("cannot start the thread for signals")?;
     let main = inherited.as_ref().map(|_| std::process::id());
     let mut startup = Startup::new(&mut signals);
     let launched = start::launch(plan, http_optional, inherited, &mut startup).await;
@@ -139,27 +142,27 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
     }
     loop {
         if let Some(signal) = stopped.take() {
-            original.iter().for_each(|original| original.tell_stopping(signal));
+            original.iter().for_each(|original| original.stopping(signal));
             break;
         }
         // All branches are cancel-safe: a signal that is not read now is read in the next turn.
         tokio::select! {
             request = signals.next() => match request {
                 Request::Stop { signal } => {
-                    original.iter().for_each(|original| original.tell_stopping(signal));
+                    original.iter().for_each(|original| original.stopping(signal));
                     break;
                 }
                 Request::Reload => {
-                    original.iter().for_each(Original::tell_reload);
+                    original.iter().for_each(|original| original.reload_asked());
                     reload::begin(&running, reread.as_ref(), &mut rereading);
                 }
-                Request::Debug => original.iter().for_each(Original::tell_debug),
+                Request::Debug => original.iter().for_each(|original| original.debug_asked()),
             },
             () = reloads.reloads.asked() => reload::begin(&running, reread.as_ref(), &mut rereading),
             _ = changed.recv() => reload::begin(&running, reread.as_ref(), &mut rereading),
             read = rereading.done() => {
                 let done = reload::end(&mut running, read, guard.asked()).await;
-                original.iter().for_each(|original| original.tell_reloaded(done));
+                original.iter().for_each(|original| original.reload_ended(done));
                 if rereading.take_again() {
                     reload::begin(&running, reread.as_ref(), &mut rereading);
                 }
@@ -171,7 +174,7 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
                 if let Some(ends) = hot_restart::hand_over(&mut running, question).await {
                     // Other requests meanwhile are repeated, and find the other process.
                     drop(asked);
-                    original.into_iter().for_each(Original::tell_succeeded);
+                    original.into_iter().for_each(Original::succeeded);
                     return stop::leave(running, &ends).await;
                 }
             }
@@ -179,8 +182,8 @@ async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Res
             () = running.shared.shard.ended() => anyhow::bail!("the shard's thread ended because of a bug"),
         }
     }
-    let stopped = stop::stop(running, original.as_ref()).await;
-    original.iter().for_each(Original::tell_end);
+    let stopped = stop::stop(running, original.as_deref()).await;
+    original.iter().for_each(|original| original.ended());
     stopped
 }
 
@@ -189,13 +192,13 @@ fn announce(
     running: &Running,
     main: Option<u32>,
     file: Option<&std::path::Path>,
-    original: &mut Option<Original>,
+    original: &mut Option<Box<dyn Original>>,
 ) {
     running.shared.ready.store(true, Relaxed);
     supervisor::ready(&running.shared, main);
-    if original.as_ref().is_none_or(|original| original.banner) {
+    if original.as_ref().is_none_or(|original| original.has_banner()) {
         start::banner::print(&running.shared, file);
     }
     start::banner::warn_of_open_ports(&running.shared.wiring.load().plan);
-    original.iter_mut().for_each(|original| original.tell_start(&running.shared));
+    original.iter_mut().for_each(|original| original.started(&running.shared));
 }

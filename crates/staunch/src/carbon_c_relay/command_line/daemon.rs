@@ -20,11 +20,11 @@ use super::diagnostics::{colour, rendered};
 use super::{addresses, files, version};
 use crate::carbon_c_relay::log;
 use crate::carbon_c_relay::log_targets::ORIGINAL;
-use crate::carbon_c_relay::original::Original;
-use crate::carbon_c_relay::pid_file::PidFile;
+use crate::carbon_c_relay::original::CarbonCRelay;
 use crate::carbon_c_relay::test_mode::preamble::{configuration_text, settings_text, starting};
 use crate::cli::MISTAKES;
 use crate::cli::args::Port;
+use crate::daemon::pid_file::PidFile;
 use crate::daemon::reload::change::Watched;
 use crate::daemon::{self, Reread, Start};
 use crate::log_stream;
@@ -65,7 +65,7 @@ fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -
     let pid_file = start.pid_file.as_deref().map(PidFile::reserve).transpose()?;
     log::text(&loaded.printed);
     let in_force = Arc::new(InForce::new(loaded.canonical));
-    let original = Original {
+    let original = CarbonCRelay {
         name: version::name(),
         banner: start.log.is_none(),
         pid_file,
@@ -86,7 +86,7 @@ fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -
     };
     let reread: Reread = Arc::new(move || reread(&start.config, &load, &in_force));
     let has_log = log::has_file();
-    let (reread, file, original) = (Some(reread), Some(file), Some(original));
+    let (reread, file, original) = (Some(reread), Some(file), Some(Box::new(original) as Box<_>));
     let watched = Watched::default();
     let done = daemon::run(Start { plan, reread, file, watched, http_optional, hot_restart, original });
     if let Err(error) = &done

@@ -1,6 +1,5 @@
 //! The ends of a daemon: [`stop`] for good, in the order that loses nothing, and [`leave`] when another process goes on.
 
-mod closing;
 pub(in crate::daemon) mod stop_guard;
 
 use std::io;
@@ -17,9 +16,9 @@ use crate::admin::{
     self,
     accounts::{AccountsPage, DiskRow},
 };
-use crate::carbon_c_relay::original::Original;
 use crate::daemon::checkpoint::LastCheckpoints;
 use crate::daemon::hot_restart::{Control, EndsHere};
+use crate::daemon::original::Original;
 use crate::daemon::running::Running;
 use crate::daemon::shared::Shared;
 use crate::daemon::worker::{Stopped, Worker};
@@ -55,7 +54,7 @@ const LOOK_AROUND: Duration = Duration::from_millis(2);
 
 /// Stops: sources, last flush, outputs, and a log line about what could not be delivered. An `original` that it replaces
 /// has its own words for each step.
-pub(super) async fn stop(running: Running, original: Option<&Original>) -> anyhow::Result<ExitCode> {
+pub(super) async fn stop(running: Running, original: Option<&dyn Original>) -> anyhow::Result<ExitCode> {
     let Running {
         shared,
         mut listeners,
@@ -83,7 +82,7 @@ pub(super) async fn stop(running: Running, original: Option<&Original>) -> anyho
     shared.readers.look_around(LOOK_AROUND).await;
     listeners.stop(sources_max).await;
     wait_until_taken(&shared, sources_until_ns).await;
-    original.iter().for_each(|original| original.tell_closed(&shared));
+    original.iter().for_each(|original| original.listeners_closed(&shared));
     let search_until_ns = Clock::mono_ns() + timeout_ns / 100 * SEARCH_STOP_PERCENT;
     let Ok(stopped) = last_flush(&shared, search_until_ns, deadline_ns + FLUSH_LATE_MAX_NS).await else {
         return Ok(without_last_flush(&shared));
@@ -92,7 +91,7 @@ pub(super) async fn stop(running: Running, original: Option<&Original>) -> anyho
     let last_checkpoints =
         stopped.and_then(|stopped| stopped.checkpoints).map(LastCheckpoints::write_on_thread);
     let noted = shared.handover.write_on_thread();
-    original.iter().for_each(|original| original.tell_worker_stopped(&shared));
+    original.iter().for_each(|original| original.worker_stopped(&shared));
     // Connections that were still handing on find that nobody takes anything any more, and say so in the account.
     listeners.stop(sources_max / 5).await;
     let now = Clock::now();
@@ -110,11 +109,9 @@ pub(super) async fn stop(running: Running, original: Option<&Original>) -> anyho
     if worker.join().is_err() {
         tracing::error!("the shard's thread panicked");
     }
-    original.iter().for_each(|original| original.tell_servers_stopped());
+    original.iter().for_each(|original| original.outputs_stopped());
     let page = tell_what_is_left(&shared);
-    if original.is_some() {
-        closing::report(&page).iter().for_each(|line| tracing::info!("{line}"));
-    }
+    original.iter().for_each(|original| original.accounts_closed(&page));
     drop(data_dir);
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! The file with the process id (`-P`): it exists as long as the daemon runs, and is never another daemon's.
+//! The file with the process id, for compatibility modes: it exists as long as the daemon runs, and is never another daemon's.
 //!
 //! A start that fails because another process has the ports does not touch that process's file. Neither does a process
 //! whose successor continues after a hot restart.
