@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use graphite::whisper::Space;
 use process::sharding::CarbonHash;
 
+use super::Invocation;
 use super::ini::{self, Entry};
 use super::keys;
 use super::relay::{CarbonDestination, listed};
@@ -83,14 +84,24 @@ const HASHES: [(&str, Option<CarbonHash>); 5] = [
 /// Default of `REWRITE_RULES` for an aggregator.
 pub(super) const REWRITE_RULES: &str = "rewrite-rules.conf";
 
+/// Files of USE_WHITELIST, beside carbon.conf.
+const BLACKLIST: &str = "blacklist.conf";
+const WHITELIST: &str = "whitelist.conf";
+
 /// Section of carbon-cache.py.
 const CACHE: &str = "cache";
 
+/// Section of carbon-aggregator-cache.py, an aggregator with a store instead of destinations.
+const AGGREGATOR_CACHE: &str = "aggregator-cache";
+
+/// The programs in messages.
+const SECTIONS: &str = "[cache], [relay], [aggregator] or [aggregator-cache]";
+
 /// STORAGE_DIR without the key: that of the root where carbon is installed.
-const STORAGE_DIR: &str = "/opt/graphite/storage";
+pub(super) const STORAGE_DIR: &str = "/opt/graphite/storage";
 
 /// Default instance name.
-const INSTANCE: &str = "a";
+pub(super) const INSTANCE: &str = "a";
 
 /// The settings of the section, with the original's defaults for missing keys.
 #[derive(Debug)]
@@ -121,8 +132,10 @@ pub(super) struct Conf {
     pub(super) rewrite_rules: String,
     pub(super) aggregation_rules: String,
     pub(super) forward_all: bool,
-    /// blacklist.conf and whitelist.conf apply.
+    /// The two lists apply.
     pub(super) lists: bool,
+    pub(super) blacklist: String,
+    pub(super) whitelist: String,
     /// Tags are sorted before a name is hashed.
     pub(super) tags_in_order: bool,
 }
@@ -141,10 +154,11 @@ pub(super) struct StoreConf {
     pub(super) hash_tagged_names: bool,
 }
 
-/// Reads the section `wanted`, such as `relay` or `relay:b`: keys in the second one override those in the first. The
+/// Reads the section of a daemon, such as `relay` or `relay:b`: keys in the second one override those in the first. The
 /// default instance is `a`.
-pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Option<Conf> {
+pub(super) fn read(text: &str, invocation: &Invocation, wrong: &mut Vec<Diagnostic>) -> Option<Conf> {
     let sections = ini::sections(text, wrong);
+    let wanted = &*invocation.section;
     let layers = layers(&sections, wanted, wrong)?;
     for section in &layers {
         keys::tell(section, wrong);
@@ -152,8 +166,9 @@ pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Opt
     let mut reader = Reader { layers: &layers, wrong };
     let first = layers[0];
     let program = wanted.split(':').next().unwrap_or(wanted);
-    let is_aggregator = program == "aggregator";
-    let store = (program == CACHE).then(|| reader.store());
+    let is_aggregator = matches!(program, "aggregator" | AGGREGATOR_CACHE);
+    let storage_dir = invocation.storage_dir.as_deref().unwrap_or(STORAGE_DIR);
+    let store = matches!(program, CACHE | AGGREGATOR_CACHE).then(|| reader.store(storage_dir));
     let (method, method_place) = match &store {
         Some(_) => (Method::Constant, None),
         None => reader.method(is_aggregator),
@@ -191,13 +206,23 @@ pub(super) fn read(text: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) -> Opt
         dynamic: reader.flag("DYNAMIC_ROUTER", false),
         queue_records_max: reader.number("MAX_QUEUE_SIZE", 1, 1 << 30),
         flow_control: reader.flag("USE_FLOW_CONTROL", true),
-        relay_rules: reader.text("RELAY_RULES", "relay-rules.conf"),
-        rewrite_rules: reader.text("REWRITE_RULES", REWRITE_RULES),
-        aggregation_rules: reader.text("AGGREGATION_RULES", "aggregation-rules.conf"),
+        relay_rules: given(&invocation.rules, !is_aggregator)
+            .unwrap_or_else(|| reader.text("RELAY_RULES", "relay-rules.conf")),
+        rewrite_rules: given(&invocation.rewrite_rules, true)
+            .unwrap_or_else(|| reader.text("REWRITE_RULES", REWRITE_RULES)),
+        aggregation_rules: given(&invocation.rules, is_aggregator)
+            .unwrap_or_else(|| reader.text("AGGREGATION_RULES", "aggregation-rules.conf")),
         forward_all: reader.flag("FORWARD_ALL", true),
         lists: reader.flag("USE_WHITELIST", false),
+        blacklist: given(&invocation.blacklist, true).unwrap_or_else(|| BLACKLIST.to_owned()),
+        whitelist: given(&invocation.whitelist, true).unwrap_or_else(|| WHITELIST.to_owned()),
         tags_in_order: reader.flag("TAG_RELAY_NORMALIZED", false),
     })
+}
+
+/// A file that the command line names, if the option is meant.
+fn given(file: &Option<String>, is_meant: bool) -> Option<String> {
+    file.clone().filter(|_| is_meant)
 }
 
 /// The section `wanted`, and that of its program; at least one. None when an error was reported.
@@ -210,7 +235,7 @@ fn layers<'a, 'b>(
     let find = |name: &str| sections.iter().find(|section| section.name == name);
     let (own, base) = (find(&format!("{program}:{instance}")), find(program));
     let place = own.or(base).map(|section| section.place);
-    if program != CACHE
+    if !matches!(program, CACHE | AGGREGATOR_CACHE)
         && let Some(cache) = find(CACHE)
     {
         let message = "[cache] is not read: it is another daemon's";
@@ -221,8 +246,8 @@ fn layers<'a, 'b>(
         let names: Vec<String> = sections.iter().map(|section| format!("[{}]", section.name)).collect();
         let report = wrong.error(Code::MissingKey, None, format!("there is no section [{wanted}]"));
         report.hint(match &names[..] {
-            [] => "expected a carbon.conf with the section [cache], [relay] or [aggregator]".to_owned(),
-            names => format!("expected [cache], [relay] or [aggregator]; there is {}", names.join(", ")),
+            [] => format!("expected a carbon.conf with the section {SECTIONS}"),
+            names => format!("expected {SECTIONS}; there is {}", names.join(", ")),
         });
         return None;
     }
@@ -309,7 +334,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// The store of carbon-cache.py.
-    fn store(&mut self) -> StoreConf {
+    fn store(&mut self, storage_dir: &str) -> StoreConf {
         let new_files =
             match (self.flag("WHISPER_SPARSE_CREATE", false), self.flag("WHISPER_FALLOCATE_CREATE", false)) {
                 (true, _) => Space::Sparse,
@@ -321,7 +346,7 @@ impl<'a> Reader<'a, '_> {
             self.wrong.error(Code::ImportBadValue, entry.place, message).hint("the only store is whisper");
         }
         StoreConf {
-            folder: self.storage("LOCAL_DATA_DIR", "whisper"),
+            folder: self.storage("LOCAL_DATA_DIR", storage_dir, "whisper"),
             new_files,
             lock: self.flag("WHISPER_LOCK_WRITES", false),
             points_max: self.number("MAX_CACHE_SIZE", 1, 1 << 40),
@@ -332,11 +357,11 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// A folder below STORAGE_DIR, unless a key of its own names it.
-    fn storage(&self, key: &str, below: &str) -> String {
+    fn storage(&self, key: &str, storage_dir: &str, below: &str) -> String {
         let given =
             |key: &str| self.get(key).map(|entry| entry.value.clone()).filter(|value| !value.is_empty());
         let folder = || {
-            let storage = given("STORAGE_DIR").unwrap_or_else(|| STORAGE_DIR.to_owned());
+            let storage = given("STORAGE_DIR").unwrap_or_else(|| storage_dir.to_owned());
             format!("{}/{below}", storage.trim_end_matches('/'))
         };
         given(key).unwrap_or_else(folder)

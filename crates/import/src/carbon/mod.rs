@@ -9,8 +9,10 @@
 
 mod aggregation;
 mod conf;
+mod directories;
 mod expression;
 mod ini;
+mod invocation;
 mod keys;
 mod lists;
 mod plan;
@@ -20,6 +22,8 @@ mod statements;
 mod storage;
 
 pub use aggregation::{AggregationRule, aggregation_rules, aggregation_statements};
+pub use directories::{Directories, directories};
+pub use invocation::Invocation;
 pub use lists::{list, list_statements};
 pub use plan::{CarbonFile, carbon};
 pub use relay::{CarbonDestination, CarbonRelayRule, CarbonRelayRules, relay_rules, relay_statements};

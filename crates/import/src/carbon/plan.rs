@@ -12,7 +12,7 @@ use graphite::whisper::AggregationMethod;
 use model::{OutputId, SourceId, TransformId};
 use process::aggregation_rules::AggregationRuleLimits;
 use process::relay::{
-    ClusterId, Distribution, MatchPlan, Member, MemberNode, RelayCluster, RelayPlan, Statement, To,
+    Distribution, Member, MemberNode, RelayCluster,
 };
 use wire::graphite::Namespace;
 use wire::graphite::input::{Compatibility, MessageEncoding, NameForm};
@@ -20,7 +20,7 @@ use wire::graphite::input::{Compatibility, MessageEncoding, NameForm};
 use super::conf::{self, Conf, Method, Protocol, StoreConf};
 use super::statements::{self, Rules};
 use super::{
-    CarbonDestination, aggregation_rules, list, list_statements, relay_rules, rewrite_rules,
+    CarbonDestination, Invocation, aggregation_rules, list, relay_rules, rewrite_rules,
     storage_aggregations, storage_schemas,
 };
 use config::diagnostic::{Code, Diagnostic, has_errors};
@@ -43,10 +43,6 @@ pub struct CarbonFile {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Files of USE_WHITELIST, beside carbon.conf.
-const BLACKLIST: &str = "blacklist.conf";
-const WHITELIST: &str = "whitelist.conf";
-
 /// Files of a cache, beside carbon.conf.
 const SCHEMAS: &str = "storage-schemas.conf";
 const AGGREGATIONS: &str = "storage-aggregation.conf";
@@ -60,19 +56,19 @@ const RELAY: &str = "relay";
 /// Name of the outputs.
 const OUTPUT: &str = "carbon";
 
-/// Reads carbon.conf and the rule files that it names, as the daemon of a section (`cache`, `relay`, `aggregator`, `relay:b`)
-/// does. `read` returns the text of a file in the same directory, or the reason why it cannot be read.
+/// Reads carbon.conf and the rule files that it names, as the daemon of a section (`cache`, `relay`, `aggregator`, `relay:b`,
+/// `aggregator-cache`) does. `read` returns the text of a file in the same directory, or the reason why it cannot be read.
 pub fn carbon(
     (name, text): (&str, &str),
-    section: &str,
+    invocation: &Invocation,
     read: &dyn Fn(&str) -> Result<String, String>,
 ) -> (Option<Plan>, Vec<CarbonFile>) {
     let mut diagnostics = Vec::new();
-    let conf = conf::read(text, section, &mut diagnostics);
+    let conf = conf::read(text, invocation, &mut diagnostics);
     let mut files = vec![CarbonFile { name: name.to_owned(), text: text.to_owned(), diagnostics }];
     let Some(conf) = conf else { return (None, files) };
     let rules = Reading { read, files: &mut files }.rules(&conf);
-    let plan = plan(&conf, &rules, &mut files[0].diagnostics);
+    let plan = plan(&conf, &rules, invocation, &mut files[0].diagnostics);
     for file in &mut files {
         file.diagnostics.sort_by_key(|diagnostic| diagnostic.place.map_or(0, |place| place.start));
     }
@@ -125,13 +121,14 @@ impl Reading<'_> {
     fn rules(&mut self, conf: &Conf) -> Rules {
         let mut rules = Rules::default();
         if conf.lists {
-            rules.blacklist = self.file(BLACKLIST, Absent::Often, list).unwrap_or_default();
-            rules.whitelist = self.file(WHITELIST, Absent::Often, list).unwrap_or_default();
+            rules.blacklist = self.file(&conf.blacklist, Absent::Often, list).unwrap_or_default();
+            rules.whitelist = self.file(&conf.whitelist, Absent::Often, list).unwrap_or_default();
         }
         if conf.store.is_some() {
             rules.schemas = self.file(SCHEMAS, Absent::Never, storage_schemas).unwrap_or_default();
-            rules.aggregations =
-                self.file(AGGREGATIONS, Absent::Often, storage_aggregations).unwrap_or_default();
+            let aggregations = self.file(AGGREGATIONS, Absent::Often, storage_aggregations);
+            rules.has_aggregations = aggregations.is_some();
+            rules.aggregations = aggregations.unwrap_or_default();
         }
         if conf.method == Method::Rules {
             let known = (!conf.destinations.is_empty()).then_some(&conf.destinations[..]);
@@ -152,26 +149,19 @@ impl Reading<'_> {
     }
 }
 
-fn plan(conf: &Conf, rules: &Rules, wrong: &mut Vec<Diagnostic>) -> Plan {
+fn plan(conf: &Conf, rules: &Rules, invocation: &Invocation, wrong: &mut Vec<Diagnostic>) -> Plan {
     let mut plan = Plan { sources: sources(conf), ..Plan::default() };
     if plan.sources.is_empty() && !has_errors(wrong) {
         wrong.push(Diagnostic::error(
             Code::MissingKey,
-            "every receiver is off: the relay would receive nothing",
+            "every receiver is off: the daemon would receive nothing",
         ));
     }
     let from: Vec<Feed> = (0..plan.sources.len()).map(|at| Feed::Source(SourceId(at as u16))).collect();
     if let Some(store) = &conf.store {
-        let filtered = !rules.blacklist.is_empty() || !rules.whitelist.is_empty();
-        if filtered {
-            plan.transforms.push(lists(rules, from.clone()));
-        }
-        plan.outputs = vec![self::store(
-            conf,
-            store,
-            rules,
-            if filtered { vec![Feed::Transform(TransformId(0))] } else { from },
-        )];
+        plan.transforms.extend(before_store(conf, rules, from.clone()));
+        let from = if plan.transforms.is_empty() { from } else { vec![Feed::Transform(TransformId(0))] };
+        plan.outputs = vec![self::store(conf, store, rules, invocation, from)];
         return plan;
     }
     let (mut endpoints, mut known) = (Vec::new(), BTreeMap::new());
@@ -186,23 +176,32 @@ fn plan(conf: &Conf, rules: &Rules, wrong: &mut Vec<Diagnostic>) -> Plan {
     plan
 }
 
-/// The relay of a cache with lists: names that they let pass go to the store.
-fn lists(rules: &Rules, from: Vec<Feed>) -> TransformPlan {
-    let mut statements = list_statements(&rules.blacklist, &rules.whitelist);
+/// The relay before a store: the rules of an aggregator, or lists. None when every point goes to the store as it is.
+fn before_store(conf: &Conf, rules: &Rules, from: Vec<Feed>) -> Option<TransformPlan> {
+    let has_lists = !rules.blacklist.is_empty() || !rules.whitelist.is_empty();
+    let name = match (conf.is_aggregator, has_lists) {
+        (true, _) => RELAY,
+        (false, true) => "lists",
+        (false, false) => return None,
+    };
     let node = MemberNode::Output(OutputId(0));
     let member = Member { node, host: STORE.to_owned(), port: 0, instance: None };
     let distribution = Distribution::Copies;
-    let clusters = vec![RelayCluster { name: STORE.to_owned(), members: vec![member], distribution }];
-    let to = To::Clusters(vec![ClusterId(0)]);
-    statements.push(Statement::Match(MatchPlan { to, ..MatchPlan::default() }));
-    let plan = RelayPlan { clusters, statements, ..RelayPlan::default() };
+    let cluster = RelayCluster { name: STORE.to_owned(), members: vec![member], distribution };
+    let plan = statements::to_cluster(conf, rules, cluster);
     let (names_max, aggregation_rules) = (RelayTransform::NAMES_MAX, AggregationRuleLimits::default());
     let kind = TransformKind::Relay(Box::new(RelayTransform { plan, names_max, aggregation_rules }));
-    TransformPlan { name: "lists".to_owned(), kind, from }
+    Some(TransformPlan { name: name.to_owned(), kind, from })
 }
 
-/// The whisper files. Rules are part of the plan, so that the native file needs no other one.
-fn store(all: &Conf, conf: &StoreConf, rules: &Rules, from: Vec<Feed>) -> OutputPlan {
+/// The whisper files. Unless they stay in their files, rules are part of the plan, so that the native file needs no other one.
+fn store(
+    all: &Conf,
+    conf: &StoreConf,
+    rules: &Rules,
+    invocation: &Invocation,
+    from: Vec<Feed>,
+) -> OutputPlan {
     let default = WhisperPlan::new(PathBuf::from(&conf.folder));
     // What a point takes in memory with its time.
     let points_bytes = |points: u64| points.saturating_mul(16).clamp(1 << 20, 1 << 40);
@@ -215,9 +214,18 @@ fn store(all: &Conf, conf: &StoreConf, rules: &Rules, from: Vec<Feed>) -> Output
         method: rule.method,
         x_files_factor: rule.x_files_factor.map(shortest),
     });
+    let in_files = |name: &str| invocation.storage_rules.as_ref().map(|folder| folder.join(name));
+    let schemas_file = in_files(SCHEMAS);
+    // Only what is there is read again: carbon starts without this file.
+    let aggregations_file = in_files(AGGREGATIONS).filter(|_| rules.has_aggregations);
     let plan = WhisperPlan {
-        schemas: schemas.collect(),
-        aggregations: aggregations.chain(unmatched(rules)).collect(),
+        schemas: if schemas_file.is_some() { Vec::new() } else { schemas.collect() },
+        aggregations: match aggregations_file {
+            Some(_) => Vec::new(),
+            None => aggregations.chain(unmatched(rules)).collect(),
+        },
+        schemas_file,
+        aggregations_file,
         new_files: conf.new_files,
         lock: conf.lock,
         points_bytes_max: conf.points_max.map_or(default.points_bytes_max, points_bytes),

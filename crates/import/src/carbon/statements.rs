@@ -31,6 +31,8 @@ pub(super) struct Rules {
     pub(super) whitelist: Vec<String>,
     pub(super) schemas: Vec<SchemaRule>,
     pub(super) aggregations: Vec<StorageAggregation>,
+    /// storage-aggregation.conf was read.
+    pub(super) has_aggregations: bool,
 }
 
 /// The relay; `output` maps a destination to an output.
@@ -39,17 +41,10 @@ pub(super) fn relay(
     rules: &Rules,
     output: &mut dyn FnMut(&CarbonDestination) -> model::OutputId,
 ) -> RelayPlan {
-    let mut statements = list_statements(&rules.blacklist, &rules.whitelist);
-    if conf.is_aggregator {
-        let to = To::Clusters(vec![ClusterId(0)]);
-        statements.extend(rewrite_statements(&rules.rewrite.pre));
-        statements.extend(aggregation_statements(&rules.aggregation, &to));
-        if !conf.forward_all {
-            statements.push(Statement::Match(MatchPlan { to: To::Blackhole, ..MatchPlan::default() }));
-            let clusters = vec![destinations(conf, output)];
-            return RelayPlan { clusters, statements, ..RelayPlan::default() };
-        }
-        statements.extend(rewrite_statements(&rules.rewrite.post));
+    let (mut statements, forwards) = before_routes(conf, rules);
+    if !forwards {
+        let clusters = vec![destinations(conf, output)];
+        return RelayPlan { clusters, statements, ..RelayPlan::default() };
     }
     let (clusters, routes) = match (conf.method, &rules.relay) {
         (Method::Rules, Some(rules)) => by_rules(rules, output),
@@ -61,6 +56,33 @@ pub(super) fn relay(
         && routes.iter().any(|route| matches!(route, Statement::Match(route) if !route.stop));
     statements.extend(routes);
     RelayPlan { clusters, statements, statistics: To::Nowhere, once }
+}
+
+/// The same with one cluster for everything: the store of a cache or an aggregator-cache.
+pub(super) fn to_cluster(conf: &Conf, rules: &Rules, cluster: RelayCluster) -> RelayPlan {
+    let (mut statements, forwards) = before_routes(conf, rules);
+    if forwards {
+        let to = To::Clusters(vec![ClusterId(0)]);
+        statements.push(Statement::Match(MatchPlan { to, ..MatchPlan::default() }));
+    }
+    RelayPlan { clusters: vec![cluster], statements, ..RelayPlan::default() }
+}
+
+/// Lists, rewrites and aggregations, and whether points that came are forwarded after them.
+fn before_routes(conf: &Conf, rules: &Rules) -> (Vec<Statement>, bool) {
+    let mut statements = list_statements(&rules.blacklist, &rules.whitelist);
+    if !conf.is_aggregator {
+        return (statements, true);
+    }
+    let to = To::Clusters(vec![ClusterId(0)]);
+    statements.extend(rewrite_statements(&rules.rewrite.pre));
+    statements.extend(aggregation_statements(&rules.aggregation, &to));
+    if conf.forward_all {
+        statements.extend(rewrite_statements(&rules.rewrite.post));
+    } else {
+        statements.push(Statement::Match(MatchPlan { to: To::Blackhole, ..MatchPlan::default() }));
+    }
+    (statements, conf.forward_all)
 }
 
 /// The cluster of all DESTINATIONS.

@@ -150,7 +150,7 @@ fn imported(conf: &str, section: &str, files: &[(&str, &str)]) -> (Option<config
         let found = files.iter().find(|(known, _)| *known == name);
         found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| "not there".to_owned())
     };
-    let (plan, files) = carbon(("carbon.conf", conf), section, &read);
+    let (plan, files) = carbon(("carbon.conf", conf), &Invocation::of_section(section), &read);
     if let Some(plan) = &plan {
         // The printed file gives the imported plan.
         let text = config::print(plan);

@@ -10,6 +10,7 @@ use anyhow::Context;
 use config::diagnostic::{Code, Diagnostic, Place, Source, has_errors, render, render_files};
 use config::plan::{ManagementPlan, Plan};
 use config::{File, Format};
+use import::carbon::Invocation;
 use import::{self, javascript};
 
 use self::config_files::{Gathered, OfProcess, Text, gather};
@@ -312,7 +313,7 @@ pub(crate) fn carbon(file: &Path, section: &str) -> anyhow::Result<Imported> {
     // Rule files are in the folder of carbon.conf, unless they have absolute paths.
     let beside =
         |name: &str| read(&folder.join(name)).map(|(_, text)| text).map_err(|error| format!("{error:#}"));
-    let (plan, files) = import::carbon::carbon((&name, &text), section, &beside);
+    let (plan, files) = import::carbon::carbon((&name, &text), &Invocation::of_section(section), &beside);
     let colour = wants_colour(std::io::stderr().is_terminal());
     let rendered = files.iter().filter(|file| !file.diagnostics.is_empty());
     let rendered =
