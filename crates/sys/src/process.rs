@@ -123,6 +123,20 @@ pub fn terminate(pid: u32) -> io::Result<()> {
     }
 }
 
+/// True when there is a process `pid`, of any user.
+pub fn is_running(pid: u32) -> bool {
+    match signal(pid, 0) {
+        Ok(()) => true,
+        Err(error) => error.raw_os_error() == Some(libc::EPERM),
+    }
+}
+
+/// Sets the permissions that new files do not get (umask), for the whole process.
+pub fn set_umask(mask: u32) {
+    // SAFETY: a plain integer; the call cannot fail.
+    unsafe { libc::umask((mask & 0o777) as libc::mode_t) };
+}
+
 /// Stops a process (SIGSTOP) until it is continued or killed. It stops soon, not at once: see [`is_suspended`].
 ///
 /// # Errors

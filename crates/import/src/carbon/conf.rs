@@ -251,7 +251,7 @@ fn layers<'a, 'b>(
         });
         return None;
     }
-    if own.is_none() && program != wanted {
+    if own.is_none() && instance != INSTANCE {
         let message = format!("there is no section [{wanted}]: [{program}] alone counts");
         let report = wrong.warning(Code::ImportNoEffect, place, message);
         report.hint("carbon reports no error; check the instance name");

@@ -19,8 +19,7 @@ pub struct Directories {
 /// The folders of the daemon of a section in the text of a carbon.conf.
 pub fn directories(text: &str, invocation: &Invocation) -> Directories {
     let sections = ini::sections(text, &mut Vec::new());
-    let (program, instance) =
-        invocation.section.split_once(':').unwrap_or((&*invocation.section, INSTANCE));
+    let (program, instance) = invocation.section.split_once(':').unwrap_or((&*invocation.section, INSTANCE));
     let get = |key: &str| {
         let names = [format!("{program}:{instance}"), program.to_owned()];
         let found = names.iter().find_map(|name| {
@@ -55,7 +54,8 @@ fn folders_follow_from_the_file_and_the_environment() {
             directories(text, &Invocation { storage_dir, ..Invocation::of_section(section) });
         [storage, pid, log].join(" ")
     };
-    let root = "/opt/graphite/storage /opt/graphite/storage /opt/graphite/storage/log/carbon-cache/carbon-cache-a";
+    let root =
+        "/opt/graphite/storage /opt/graphite/storage /opt/graphite/storage/log/carbon-cache/carbon-cache-a";
     assert_eq!(of("[cache]\n", "cache", None), root);
     assert_eq!(of("[nothing]\nx", "cache", None), root, "mistakes do not matter");
     assert_eq!(of("", "relay:b", Some("/s/")), "/s /s /s/log/carbon-relay/carbon-relay-b");

@@ -11,17 +11,15 @@ use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use graphite::whisper::AggregationMethod;
 use model::{OutputId, SourceId, TransformId};
 use process::aggregation_rules::AggregationRuleLimits;
-use process::relay::{
-    Distribution, Member, MemberNode, RelayCluster,
-};
+use process::relay::{Distribution, Member, MemberNode, RelayCluster};
 use wire::graphite::Namespace;
 use wire::graphite::input::{Compatibility, MessageEncoding, NameForm};
 
 use super::conf::{self, Conf, Method, Protocol, StoreConf};
 use super::statements::{self, Rules};
 use super::{
-    CarbonDestination, Invocation, aggregation_rules, list, relay_rules, rewrite_rules,
-    storage_aggregations, storage_schemas,
+    CarbonDestination, Invocation, aggregation_rules, list, relay_rules, rewrite_rules, storage_aggregations,
+    storage_schemas,
 };
 use config::diagnostic::{Code, Diagnostic, has_errors};
 use config::native::{endpoint_name, graphite_source};

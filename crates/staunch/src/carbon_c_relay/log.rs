@@ -4,13 +4,10 @@
 //! [`toggle_debug`]. Not here: the messages (everywhere, and `original`).
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use anyhow::Context;
 use import::relay::flags::Settings;
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::EnvFilter;
@@ -19,6 +16,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter}
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::carbon_c_relay::log_targets::{NOT_AN_ERROR, ORIGINAL, ORIGINAL_DEBUG, OURS};
+use crate::log_file::LogFile;
 use crate::log_stream;
 use sys::clock::Clock;
 
@@ -26,8 +24,7 @@ use sys::clock::Clock;
 static LOG: OnceLock<Log> = OnceLock::new();
 
 struct Log {
-    path: Option<PathBuf>,
-    file: Mutex<Option<Arc<File>>>,
+    file: Option<LogFile>,
     debug: AtomicBool,
     /// Enables or disables debug messages.
     set_debug: Box<dyn Fn(bool) + Send + Sync>,
@@ -38,7 +35,7 @@ struct Log {
 /// # Errors
 /// When the file cannot be opened.
 pub(super) fn start(settings: &Settings, level: &str) -> anyhow::Result<()> {
-    let file = settings.log.as_deref().map(open).transpose()?.map(Arc::new);
+    let file = settings.log.as_deref().map(LogFile::open).transpose()?;
     let level = level.to_owned();
     let talkative = settings.debug;
     let filter = move |debug: bool| filter(if debug { "debug" } else { &level }, talkative);
@@ -50,8 +47,7 @@ pub(super) fn start(settings: &Settings, level: &str) -> anyhow::Result<()> {
         .with_filter_reloading();
     let handle = subscriber.reload_handle();
     let log = Log {
-        path: settings.log.clone(),
-        file: Mutex::new(file),
+        file,
         debug: AtomicBool::new(settings.trace),
         // It fails only when the log has ended with the process.
         set_debug: Box::new(move |debug| drop(handle.reload(filter(debug)))),
@@ -60,26 +56,6 @@ pub(super) fn start(settings: &Settings, level: &str) -> anyhow::Result<()> {
         subscriber.init();
     }
     Ok(())
-}
-
-/// A pipe is rejected, unless it is stdout or stderr under `/dev`: a write to it would wait for its reader.
-fn open_file(options: &mut OpenOptions, path: &Path) -> std::io::Result<File> {
-    if path.starts_with("/dev") {
-        return options.open(path);
-    }
-    let is_pipe = || std::io::Error::other("it is a pipe");
-    let is_there = std::fs::metadata(path).is_ok_and(|about| sys::is_pipe(&about));
-    if is_there {
-        return Err(is_pipe());
-    }
-    // The file may be replaced by a pipe at this moment.
-    let file = sys::open_at_once(options, path)?;
-    if sys::is_pipe(&file.metadata()?) { Err(is_pipe()) } else { Ok(file) }
-}
-
-fn open(path: &Path) -> anyhow::Result<File> {
-    let opened = open_file(OpenOptions::new().append(true).create(true), path);
-    opened.with_context(|| format!("failed to open log file '{}'", path.display()))
 }
 
 /// The given level. It excludes messages that have an original's equivalent, and, unless `talkative` (`-d`), debug
@@ -92,18 +68,17 @@ fn filter(level: &str, talkative: bool) -> EnvFilter {
 
 /// Opens the file again, because another program may have renamed it. An error is logged in the open file.
 pub(super) fn reopen() {
-    let Some((log, path)) = LOG.get().and_then(|log| Some((log, log.path.as_deref()?))) else { return };
+    let Some(file) = LOG.get().and_then(|log| log.file.as_ref()) else { return };
     tracing::info!(target: ORIGINAL, "closing logfile");
-    match open(path) {
-        Ok(file) => *log.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file)),
-        Err(error) => return tracing::error!("{error:#}"),
+    if let Err(error) = file.reopen() {
+        return tracing::error!("{error:#}");
     }
     tracing::info!(target: ORIGINAL, "reopening logfile");
 }
 
 /// Whether the log is a file: then a reader of it does not see stderr.
 pub(super) fn has_file() -> bool {
-    LOG.get().is_some_and(|log| log.path.is_some())
+    LOG.get().is_some_and(|log| log.file.is_some())
 }
 
 /// Writes a text of several lines unchanged, without times.
@@ -186,10 +161,8 @@ impl<'a> MakeWriter<'a> for Lines {
 
 impl Write for Line {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let log = LOG.get();
-        let file = log.and_then(|log| log.file.lock().unwrap_or_else(PoisonError::into_inner).clone());
-        match file {
-            Some(file) => log_stream::to_file(&file, bytes),
+        match LOG.get().and_then(|log| log.file.as_ref()) {
+            Some(file) => file.write(bytes),
             _ if self.error => log_stream::to_stderr(bytes),
             _ => log_stream::to_stdout(bytes),
         }

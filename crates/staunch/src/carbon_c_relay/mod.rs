@@ -13,8 +13,8 @@
 //! Not here: its configuration language (`import::relay`), routing (`process::relay`), relays of a native config: their API
 //! (`admin::relay`), metrics (`admin::metrics::relay`) and the explanation of a route (`route_explanation`).
 
-pub(crate) mod command_line;
 mod closing;
+pub(crate) mod command_line;
 mod log;
 pub mod log_targets;
 pub mod original;

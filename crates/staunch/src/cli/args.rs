@@ -12,9 +12,11 @@ use tracing_subscriber::filter::LevelFilter;
 
 pub(crate) use self::daemon::{HotRestart, Port, Ports};
 use super::log_format::LogFormat;
+#[cfg(unix)]
+use crate::carbon::CarbonArgs;
 use crate::carbon_c_relay::command_line::RelayArgs;
 
-/// StatsD daemon, fan-out proxy and Graphite relay. Start here: staunch run
+/// StatsD daemon, fan-out proxy, Graphite relay and store. Start here: staunch run
 #[derive(Debug, Parser)]
 #[command(name = "staunch", version, max_term_width = 80)]
 pub(crate) struct Args {
@@ -77,6 +79,9 @@ pub(crate) enum Verb {
     /// Route Graphite lines with a relay.conf of carbon-c-relay.
     #[command(alias = "c-relay")]
     Relay(Box<RelayArgs>),
+    /// Run as carbon-cache, carbon-relay or carbon-aggregator.
+    #[cfg(unix)]
+    Carbon(Box<CarbonArgs>),
     /// Check a config and show all errors at once.
     Check(CheckArgs),
     /// Convert a config of another program to a native one.
@@ -94,17 +99,30 @@ pub(crate) enum Verb {
     Queue(QueueArgs),
     /// Explain an error code or an outcome, such as C014 or bad_value.
     Explain(ExplainArgs),
-    /// Print the man page, completions, config reference or schema.
+    /// Print the man page, completions, config reference or schema. For packages: the short help has no room for it.
+    #[command(hide = true)]
     Manual(ManualArgs),
 }
 
 impl Verb {
+    /// True for compatibility modes, which open their log themselves.
+    pub(crate) fn has_own_log(&self) -> bool {
+        match self {
+            Verb::Relay(_) => true,
+            #[cfg(unix)]
+            Verb::Carbon(_) => true,
+            _ => false,
+        }
+    }
+
     /// True for commands that run until a signal ends them.
     pub(crate) fn is_daemon(&self) -> bool {
         match self {
             Verb::Run(_) | Verb::Statsd(_) | Verb::StatsdProxy(_) | Verb::Fanout(_) | Verb::Relay(_) => true,
             #[cfg(windows)]
             Verb::Service(_) => true,
+            #[cfg(unix)]
+            Verb::Carbon(_) => true,
             #[cfg(unix)]
             Verb::Bench(_) => false,
             Verb::Check(_) | Verb::Import(_) | Verb::Test(_) | Verb::Top(_) | Verb::Queue(_) => false,
@@ -323,7 +341,7 @@ pub(crate) struct ImportArgs {
     /// Config.
     #[command(flatten)]
     pub(crate) original: Original,
-    /// With carbon: the section of carbon.conf, such as `aggregator` or `relay:b`.
+    /// With carbon: the section of carbon.conf, such as `cache`, `aggregator` or `relay:b`.
     #[arg(long, value_name = "NAME", default_value = "relay")]
     pub(crate) section: String,
     /// With carbon: the instance, as in carbon-relay.py: `b` for `[relay:b]`.
@@ -343,7 +361,7 @@ pub(crate) enum ImportKind {
     StatsdProxy,
     /// carbon-c-relay: its relay.conf.
     Relay,
-    /// carbon-relay.py or carbon-aggregator.py: carbon.conf, with the rule files in its folder.
+    /// A daemon of carbon: carbon.conf, with the rule files in its folder.
     Carbon,
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use config::diagnostic::has_errors;
+use import::carbon::Invocation;
 
 use super::args::{ImportArgs, ImportKind};
 use super::kind::FileKind;
@@ -25,10 +26,13 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         ImportKind::Statsd => of_loaded(load::statsd(&args.original)?),
         ImportKind::StatsdProxy => of_loaded(load::statsd_proxy(file)?),
         ImportKind::Relay => relay::import(file, &args.flags)?,
-        ImportKind::Carbon => match &args.instance {
-            Some(instance) => load::carbon(file, &format!("{}:{instance}", args.section))?,
-            None => load::carbon(file, &args.section)?,
-        },
+        ImportKind::Carbon => {
+            let section = match &args.instance {
+                Some(instance) => format!("{}:{instance}", args.section),
+                None => args.section.clone(),
+            };
+            load::carbon(file, &Invocation::of_section(&section), &|_rule_file| {})?
+        }
     };
     stdio::say(&said);
     if plan.is_none()

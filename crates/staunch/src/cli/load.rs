@@ -302,18 +302,25 @@ pub(crate) fn statsd_proxy(file: &Path) -> anyhow::Result<Loaded> {
     Ok(Loaded { plan, diagnostics, name, text, more: Vec::new(), watched: Vec::new() }.without_loops())
 }
 
-/// Reads carbon.conf like the daemon of a section, with the rule files that it names. Returns the plan, if there is
-/// one, and the diagnostics.
+/// Reads carbon.conf like a daemon of carbon, with the rule files that it names. Returns the plan, if there is one, and the
+/// diagnostics. `reads` is called before each rule file is read.
 ///
 /// # Errors
 /// When carbon.conf cannot be read.
-pub(crate) fn carbon(file: &Path, section: &str) -> anyhow::Result<Imported> {
+pub(crate) fn carbon(
+    file: &Path,
+    invocation: &Invocation,
+    reads: &dyn Fn(&Path),
+) -> anyhow::Result<Imported> {
     let (name, text) = read(file)?;
     let folder = file.parent().unwrap_or(Path::new("")).to_owned();
     // Rule files are in the folder of carbon.conf, unless they have absolute paths.
-    let beside =
-        |name: &str| read(&folder.join(name)).map(|(_, text)| text).map_err(|error| format!("{error:#}"));
-    let (plan, files) = import::carbon::carbon((&name, &text), &Invocation::of_section(section), &beside);
+    let beside = |name: &str| {
+        let file = folder.join(name);
+        reads(&file);
+        read(&file).map(|(_, text)| text).map_err(|error| format!("{error:#}"))
+    };
+    let (plan, files) = import::carbon::carbon((&name, &text), invocation, &beside);
     let colour = wants_colour(std::io::stderr().is_terminal());
     let rendered = files.iter().filter(|file| !file.diagnostics.is_empty());
     let rendered =

@@ -55,8 +55,7 @@ pub fn main() -> ExitCode {
         Err(error) if error.use_stderr() && is_relay(&words) => return relay::refused(&error),
         parsed => parsed.unwrap_or_else(|error| error.exit()),
     };
-    // The relay has its own log format.
-    if !matches!(args.verb, Verb::Relay(_)) {
+    if !args.verb.has_own_log() {
         start_log(&args);
     }
     #[cfg(unix)]
@@ -72,6 +71,8 @@ pub fn main() -> ExitCode {
         Verb::StatsdProxy(args) => run::statsd_proxy(&args),
         Verb::Fanout(args) => run::fanout(&args),
         Verb::Relay(args) => relay::relay(&args, &log_level),
+        #[cfg(unix)]
+        Verb::Carbon(args) => crate::carbon::carbon(&args, &log_level),
         Verb::Check(args) => check::check(&args),
         Verb::Import(args) => import::import(&args),
         Verb::Test(args) => test::test(&args),
@@ -99,18 +100,30 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Program names of the originals, and the commands with their command lines.
-const ORIGINALS: [(&str, &str); 3] = [("statsd", "statsd"), ("carbon-c-relay", "relay"), ("relay", "relay")];
+/// Program names of the originals, and the words of our command line for them.
+const ORIGINALS: [(&str, &[&str]); 3] =
+    [("statsd", &["statsd"]), ("carbon-c-relay", &["relay"]), ("relay", &["relay"])];
 
-/// Started with an original's name, the program uses its command line: `statsd CONFIG`, `carbon-c-relay -f CONFIG`.
+/// Started with an original's name, the program uses its command line: `statsd CONFIG`, `carbon-c-relay -f CONFIG`,
+/// `carbon-cache.py start`.
 fn as_original(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.collect();
-    let name = args.first().map(std::path::Path::new).and_then(|path| path.file_stem());
-    if let Some((_, verb)) = ORIGINALS.iter().find(|(original, _)| name.is_some_and(|name| name == *original))
-    {
-        args.insert(1, verb.into());
-    }
+    let name = args.first().map(std::path::Path::new).and_then(|path| path.file_stem()?.to_str());
+    let words = name.and_then(words_of).unwrap_or_default();
+    args.splice(1.min(args.len())..1.min(args.len()), words);
     args
+}
+
+/// The words for a program of that name.
+fn words_of(name: &str) -> Option<Vec<OsString>> {
+    if let Some((_, words)) = ORIGINALS.iter().find(|(original, _)| name == *original) {
+        return Some(words.iter().map(OsString::from).collect());
+    }
+    #[cfg(unix)]
+    if let Some((_, word)) = crate::carbon::PROGRAMS.iter().find(|(original, _)| name == *original) {
+        return Some(["carbon", word].map(OsString::from).into());
+    }
+    None
 }
 
 /// `staunch --version --verbose`, in any order, or as short flags.
@@ -192,5 +205,13 @@ fn started_with_an_originals_name_it_uses_the_originals_command_line() {
     assert_eq!(args(&["/usr/bin/statsd", "a.js"]), ["/usr/bin/statsd", "statsd", "a.js"]);
     assert_eq!(args(&["carbon-c-relay", "-tt"]), ["carbon-c-relay", "relay", "-tt"]);
     assert_eq!(args(&["./relay"]), ["./relay", "relay"]);
+    #[cfg(unix)]
+    assert_eq!(
+        args(&["/opt/graphite/bin/carbon-cache.py", "--debug", "start"]),
+        ["/opt/graphite/bin/carbon-cache.py", "carbon", "cache", "--debug", "start"]
+    );
+    #[cfg(unix)]
+    assert_eq!(args(&["carbon-aggregator-cache"]), ["carbon-aggregator-cache", "carbon", "aggregator-cache"]);
+    assert!(args(&[]).is_empty());
     assert_eq!(args(&["/usr/bin/staunch", "run"]), ["/usr/bin/staunch", "run"]);
 }

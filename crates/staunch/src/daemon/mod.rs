@@ -99,24 +99,25 @@ pub fn run(start: Start) -> anyhow::Result<ExitCode> {
     ended
 }
 
-/// The signal handlers of this daemon, including signals since the start of the process.
-fn signals(of_original: bool) -> std::io::Result<Signals> {
+/// The signal handlers of this daemon, including signals since the start of the process, and the thread that ends it when a stop
+/// does not.
+fn handle_signals(plan: &Plan, original: Option<&dyn Original>) -> anyhow::Result<(Signals, StopGuard)> {
+    let has_own = original.is_some_and(Original::has_own_signals);
     let mut signals = Signals::take()?;
-    if of_original {
+    if has_own {
         signals = signals.and_the_originals()?;
     }
     #[cfg(unix)]
     sys::unblock_signals();
-    Ok(signals)
+    let guard = StopGuard::start(plan, has_own).context("cannot start the thread for signals")?;
+    Ok((signals, guard))
 }
 
 async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Result<ExitCode> {
     let config = config::print_shown(&start.plan);
     let Start { plan, reread, file, watched, http_optional, hot_restart: _, mut original } = start;
     // Before slow steps, so that an early signal is not lost.
-    let own_signals = original.as_ref().is_some_and(|original| original.has_own_signals());
-    let mut signals = signals(own_signals)?;
-    let guard = StopGuard::start(&plan, own_signals).context("cannot start the thread for signals")?;
+    let (mut signals, guard) = handle_signals(&plan, original.as_deref())?;
     let main = inherited.as_ref().map(|_| std::process::id());
     let mut startup = Startup::new(&mut signals);
     let launched = start::launch(plan, http_optional, inherited, &mut startup).await;

@@ -16,6 +16,8 @@ mod acks;
 mod alerts;
 mod bad_input;
 mod bench;
+#[cfg(target_os = "linux")]
+mod carbon;
 mod check;
 #[cfg(target_os = "linux")]
 mod closed_listeners;
