@@ -42,6 +42,8 @@ pub struct Plan {
     pub http_server: HttpPlan,
     /// StatsD management ports.
     pub management: Vec<ManagementPlan>,
+    /// The port where graphite-web asks for points that are not in their files yet.
+    pub carbonlink: Option<CarbonLinkPlan>,
     /// Folder for files without a path of their own.
     pub data_dir: PathBuf,
     /// Longest time between SIGTERM and exit, in milliseconds.
@@ -71,6 +73,7 @@ impl Default for Plan {
             http: Some(HttpPlan::ADDRESS),
             http_server: HttpPlan::default(),
             management: Vec::new(),
+            carbonlink: None,
             data_dir: PathBuf::from("./staunch-data"),
             stop_timeout_ms: 5_000,
             hot_restart_timeout_ms: 10_000,
@@ -314,6 +317,29 @@ pub enum ManagementReplies {
         /// The cluster whose live endpoints `status` lists: an index into [`Plan::clusters`].
         cluster: usize,
     },
+}
+
+/// carbon-cache's query port, CarbonLink (spec graphite §1.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CarbonLinkPlan {
+    /// The listen address.
+    pub listen: SocketAddr,
+    /// Most clients at once; half of them may be of one peer.
+    pub connections_max: usize,
+}
+
+/// What an empty section means.
+impl Default for CarbonLinkPlan {
+    fn default() -> CarbonLinkPlan {
+        CarbonLinkPlan::at(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7002))
+    }
+}
+
+impl CarbonLinkPlan {
+    /// A port with the defaults, at this address.
+    pub fn at(listen: SocketAddr) -> CarbonLinkPlan {
+        CarbonLinkPlan { listen, connections_max: 256 }
+    }
 }
 
 /// A StatsD management port (spec statsd §11).

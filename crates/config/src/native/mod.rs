@@ -18,6 +18,7 @@
 //! causes a panic; a plan is returned only without errors; `check(print(plan)) == plan`.
 
 mod acks;
+mod carbonlink;
 mod checks;
 mod clusters;
 mod conflicts;
@@ -168,6 +169,7 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     // An invalid cluster has already been reported: a reference to its name is not a second error.
     let whole = wanted == plan.clusters.len();
     management::read(&top, &mut plan, whole, &mut claims, wrong);
+    carbonlink::read(&top, &mut plan, &mut claims, wrong);
     claims.check(wrong);
     plan
 }

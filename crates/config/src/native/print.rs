@@ -13,7 +13,7 @@ use process::glob::Glob;
 
 use super::fields::Fields;
 use super::output_group::groups;
-use super::{groups as output_section, http, management, sources, transforms};
+use super::{carbonlink, groups as output_section, http, management, sources, transforms};
 use crate::address::listen_text;
 use crate::diagnostic::Place;
 use crate::options::checked::Checked;
@@ -56,6 +56,9 @@ pub fn print(plan: &Plan) -> String {
     for management in &plan.management {
         let heading = if plan.management.len() > 1 { "[management]" } else { "management" };
         out.section(heading, &management::fields(plan, management));
+    }
+    if let Some(port) = &plan.carbonlink {
+        out.section("carbonlink", &carbonlink::fields(port));
     }
     out.text
 }

@@ -182,6 +182,8 @@ sections! {
         "Encrypts the connections of the HTTP server, with the same options as a source's `tls`. The files are read again at each reload; open connections do not change.";
     Management: "[management]",
         "The management port of the originals (`stats`, `health`, `delcounters` …). For several ports, use `[[management]]`.";
+    CarbonLink: "[carbonlink]",
+        "carbon-cache's query port: a graphite-web that reads the files of an output `whisper` asks here for points that are not in them yet. Not needed for queries to Staunch.";
 }
 
 impl Section {

@@ -73,6 +73,7 @@ pub(super) const TABLES: &[&[Row]] = &[
     queue::QUEUE.rows,
     daemon::HTTP.rows,
     daemon::MANAGEMENT.rows,
+    daemon::CARBONLINK.rows,
 ];
 
 /// Rows that read into an output's kind, in the order in which they are printed: those about its form. The printer gives the

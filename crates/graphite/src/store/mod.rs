@@ -29,6 +29,7 @@
 //! | `expire` | a limit on the disk space of the files |
 
 mod expire;
+mod metadata;
 mod migrate;
 mod names;
 mod options;

@@ -2,18 +2,18 @@
 //!
 //! Points in memory are copied before the file is read: a point that is written in between is seen twice, and not never.
 
+use std::sync::Arc;
+
 use model::{DiskError, FileTree};
 
+use super::Store;
 use super::overlay::Overlay;
-use super::part::Packed;
-use super::{Store, locked};
 use crate::catalog::{
     Expressions, Found, NameGlob, Progress, Search, SearchError, SearchLimits, TagSearch, Wanted,
 };
 use crate::query::{self, Ask, Fetch, FetchError, Range, Room, Selector, Stop};
 use crate::series_of_file;
 use crate::whisper::names::path_of;
-use crate::whisper::rules::header_of;
 use crate::whisper::{self, FetchRange, FileError, Header, Point, Scratch, WhisperFile};
 
 /// Steps of a search between two locks of the catalog: about a millisecond.
@@ -82,16 +82,15 @@ impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
     /// # Errors
     /// Its file cannot be read.
     pub fn fetch_series(&self, name: &[u8], range: Range) -> Result<Option<whisper::Fetched>, FileError> {
-        let points = self.points_of(name);
+        let points = self.store.all_points_in_memory(name);
         let file = self.open(name)?;
         let header = match &file {
-            Some(file) => file.header().clone(),
+            Some(file) => Arc::clone(file.header()),
             None if points.is_empty() => return Ok(None),
-            None => {
-                let rules = self.store.rules();
-                let header = header_of(&rules.schemas, &rules.aggregations, name);
-                header.expect("checked rules give valid headers").into()
-            }
+            None => match self.store.header_of_new(name) {
+                Some(header) => header,
+                None => return Ok(None),
+            },
         };
         let Ok(Some(wanted)) = header.range(range.from, range.until, self.now) else { return Ok(None) };
         if points.is_empty()
@@ -132,7 +131,7 @@ impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
     fn as_written(
         &self,
         file: Option<&WhisperFile<T::File>>,
-        header: &std::sync::Arc<Header>,
+        header: &Arc<Header>,
         range: FetchRange,
         mut points: Vec<Point>,
     ) -> Result<whisper::Fetched, FileError> {
@@ -146,18 +145,16 @@ impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
         fetched(over.fetch_range(range))
     }
 
-    /// The points in memory, sorted by time; of equal times in the order in which they came.
-    fn points_of(&self, name: &[u8]) -> Vec<Point> {
-        let (part, hash) = self.store.part_of(name);
-        let part = locked(part);
-        let Some(series) = part.find(hash, name) else { return Vec::new() };
-        let unpacked = |one: &Packed| Point { time: i64::from(one.time), value: one.value() };
-        let mut points: Vec<Point> = part.points(series).iter().map(unpacked).collect();
-        drop(part);
-        if !points.is_sorted_by_key(|point| point.time) {
-            points.sort_by_key(|point| point.time);
+    /// The header of a series' file; of one that is only in memory, that which its file will get. None for an unknown series.
+    ///
+    /// # Errors
+    /// Its file cannot be read.
+    pub fn header(&self, name: &[u8]) -> Result<Option<Arc<Header>>, FileError> {
+        match self.open(name)? {
+            Some(file) => Ok(Some(Arc::clone(file.header()))),
+            None if self.store.all_points_in_memory(name).is_empty() => Ok(None),
+            None => Ok(self.store.header_of_new(name)),
         }
-        points
     }
 
     fn open(&self, name: &[u8]) -> Result<Option<WhisperFile<T::File>>, FileError> {

@@ -152,6 +152,8 @@ pub(super) struct StoreConf {
     pub(super) updates_per_second_max: u32,
     pub(super) creates_per_minute_max: u32,
     pub(super) hash_tagged_names: bool,
+    /// CarbonLink.
+    pub(super) queries: Option<(String, u16)>,
 }
 
 /// Reads the section of a daemon, such as `relay` or `relay:b`: keys in the second one override those in the first. The
@@ -175,7 +177,7 @@ pub(super) fn read(text: &str, invocation: &Invocation, wrong: &mut Vec<Diagnost
     };
     let destinations = if store.is_some() { Vec::new() } else { reader.destinations(method) };
     let destinations_place = reader.get("DESTINATIONS").map(|entry| entry.place);
-    reader.listens_everywhere(first.place);
+    reader.listens_everywhere(first.place, store.is_some());
     reader.unpickler();
     if destinations.is_empty() && store.is_none() && method != Method::Rules {
         let place = destinations_place.or(method_place).unwrap_or(first.place);
@@ -315,9 +317,10 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// Warns about receivers that listen on every interface because no interface is configured.
-    fn listens_everywhere(&mut self, place: Place) {
+    fn listens_everywhere(&mut self, place: Place, has_store: bool) {
         let mut receivers = vec!["LINE_RECEIVER", "PICKLE_RECEIVER"];
         let mut more = |needs: bool, receiver| receivers.extend(needs.then_some(receiver));
+        more(has_store, "CACHE_QUERY");
         more(self.flag("ENABLE_UDP_LISTENER", false), "UDP_RECEIVER");
         more(self.get("PROTOBUF_RECEIVER_PORT").is_some(), "PROTOBUF_RECEIVER");
         let silent = |receiver: &&str| {
@@ -353,6 +356,7 @@ impl<'a> Reader<'a, '_> {
             updates_per_second_max: self.number("MAX_UPDATES_PER_SECOND", 1, 1_000_000).unwrap_or(0) as u32,
             creates_per_minute_max: self.number("MAX_CREATES_PER_MINUTE", 1, 1_000_000).unwrap_or(0) as u32,
             hash_tagged_names: self.flag("TAG_HASH_FILENAMES", true),
+            queries: self.address("CACHE_QUERY", Some(7002)),
         }
     }
 

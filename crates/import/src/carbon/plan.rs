@@ -24,9 +24,9 @@ use super::{
 use config::diagnostic::{Code, Diagnostic, has_errors};
 use config::native::{endpoint_name, graphite_source};
 use config::plan::{
-    AggregationPlan, Destination, Endpoint, Feed, GraphiteEncoding, GraphiteSource, Listen, OutputKind,
-    OutputPlan, Plan, RelayTransform, SYNC_WINDOW_MS, SchemaPlan, SourceKind, SourcePlan, TransformKind,
-    TransformPlan, WhisperPlan,
+    AggregationPlan, CarbonLinkPlan, Destination, Endpoint, Feed, GraphiteEncoding, GraphiteSource, Listen,
+    OutputKind, OutputPlan, Plan, RelayTransform, SYNC_WINDOW_MS, SchemaPlan, SourceKind, SourcePlan,
+    TransformKind, TransformPlan, WhisperPlan,
 };
 use config::transport::{Compression, EndpointTls, PemFile};
 
@@ -160,6 +160,7 @@ fn plan(conf: &Conf, rules: &Rules, invocation: &Invocation, wrong: &mut Vec<Dia
         plan.transforms.extend(before_store(conf, rules, from.clone()));
         let from = if plan.transforms.is_empty() { from } else { vec![Feed::Transform(TransformId(0))] };
         plan.outputs = vec![self::store(conf, store, rules, invocation, from)];
+        plan.carbonlink = store.queries.as_ref().and_then(address).map(CarbonLinkPlan::at);
         return plan;
     }
     let (mut endpoints, mut known) = (Vec::new(), BTreeMap::new());
@@ -271,13 +272,10 @@ fn sources(conf: &Conf) -> Vec<SourcePlan> {
         }
         plan
     };
-    let at = |(interface, port): &(String, u16)| {
-        interface.parse().ok().map(|ip: std::net::IpAddr| SocketAddr::new(ip, *port))
-    };
-    let lines = conf.lines.as_ref().and_then(at).map(Listen::Tcp);
-    let datagrams = conf.datagrams.as_ref().and_then(at).map(Listen::Udp);
+    let lines = conf.lines.as_ref().and_then(address).map(Listen::Tcp);
+    let datagrams = conf.datagrams.as_ref().and_then(address).map(Listen::Udp);
     let lines: Vec<Listen> = lines.into_iter().chain(datagrams).collect();
-    let messages = |receiver: &Option<(String, u16)>| receiver.as_ref().and_then(at).map(Listen::Tcp);
+    let messages = |receiver: &Option<(String, u16)>| receiver.as_ref().and_then(address).map(Listen::Tcp);
     let mut sources = Vec::new();
     if !lines.is_empty() {
         sources.push(source("lines", lines, None));
@@ -290,6 +288,11 @@ fn sources(conf: &Conf) -> Vec<SourcePlan> {
         sources.extend(messages(receiver).map(|listen| source(name, vec![listen], Some(form))));
     }
     sources
+}
+
+/// The address of an interface and a port.
+fn address((interface, port): &(String, u16)) -> Option<SocketAddr> {
+    interface.parse().ok().map(|ip: std::net::IpAddr| SocketAddr::new(ip, *port))
 }
 
 /// The output of a destination: destinations that differ only in the instance share one.

@@ -255,7 +255,7 @@ fn the_section_of_the_cache_is_imported_by_itself() {
         );
     }
     for section in ["cache", "cache:b"] {
-        let text = "[cache]\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nPICKLE_RECEIVER_PORT = 0\nSTORAGE_DIR = /srv/\n[cache:b]\nLINE_RECEIVER_PORT = 2103\n";
+        let text = "[cache]\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nPICKLE_RECEIVER_PORT = 0\nSTORAGE_DIR = /srv/\nCACHE_QUERY_INTERFACE = 127.0.0.1\n[cache:b]\nLINE_RECEIVER_PORT = 2103\n";
         let schemas = "[all]\npattern = .*\nretentions = 60s:1d\n";
         let (plan, said) = imported(text, section, &[("storage-schemas.conf", schemas)]);
         assert_eq!(said, Vec::<String>::new(), "{section}");

@@ -1,10 +1,11 @@
-//! How clients of the daemon's own ports ended: management and HTTP, each over all of its ports.
+//! How clients of the daemon's own ports ended: management, CarbonLink and HTTP, each over all of its ports.
 //!
 //! Not here: admission (`admission`), rejection of requests (`guard`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use wire::carbonlink::Request;
 use wire::first_line::Foreign;
 
 use crate::admission::{Full, Leave, Refusals};
@@ -181,6 +182,51 @@ impl ManagementAccount {
     /// The number of clients by their end, or by the reason of their rejection.
     pub fn ended(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.clients.ended(ClientEnd::is_of_management)
+    }
+}
+
+/// Counts of CarbonLink.
+#[derive(Debug, Default)]
+pub struct CarbonLinkAccount {
+    /// Its clients.
+    pub clients: Arc<ClientAccount>,
+    /// Requests for one series, for several, for metadata, and what was no request.
+    requests: [AtomicU64; 4],
+    /// Series that requests for several asked for.
+    bulk_series: AtomicU64,
+}
+
+impl CarbonLinkAccount {
+    pub(super) fn count(&self, request: &Request) {
+        let at = match request {
+            Request::Points(_) => 0,
+            Request::PointsOfMany(names) => {
+                self.bulk_series.fetch_add(names.len() as u64, Relaxed);
+                1
+            }
+            Request::GetMetadata { .. } | Request::SetMetadata { .. } => 2,
+        };
+        self.requests[at].fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn count_bad(&self) {
+        self.requests[3].fetch_add(1, Relaxed);
+    }
+
+    /// The number of requests by kind.
+    pub fn requests(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let kinds = ["cache_query", "cache_query_bulk", "metadata", "bad"];
+        kinds.into_iter().zip(&self.requests).map(|(kind, count)| (kind, count.load(Relaxed)))
+    }
+
+    /// Series that requests for several asked for.
+    pub fn bulk_series(&self) -> u64 {
+        self.bulk_series.load(Relaxed)
+    }
+
+    /// The number of clients by their end, or by the reason of their rejection.
+    pub fn ended(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.clients.ended(ClientEnd::is_of_http)
     }
 }
 

@@ -78,6 +78,7 @@ fn render(
     let nodes = reasons::Nodes::of(&wiring.plan);
     sources(&mut out, page, &nodes);
     management(&mut out, shared);
+    carbonlink(&mut out, shared);
     http(&mut out, shared);
     certificates::all(&mut out, wiring.certificates.expiries(), now);
     acks::sources(&mut out, page);
@@ -178,6 +179,22 @@ fn management(out: &mut String, shared: &Shared) {
     let help = "Management connections closed or refused, by reason.";
     let mut ended = family(out, "staunch_management_connections_ended_total", "counter", help);
     account.ended().for_each(|(reason, count)| ended.row(&[("reason", reason)], count as f64));
+}
+
+/// Clients and requests of CarbonLink, if it is configured.
+fn carbonlink(out: &mut String, shared: &Shared) {
+    if shared.carbonlink.is_none() {
+        return;
+    }
+    let account = &shared.carbonlink_account;
+    family(out, "staunch_carbonlink_connections_open", "gauge", "Open connections of CarbonLink clients.")
+        .row(&[], account.clients.open() as f64);
+    let help = "CarbonLink connections closed or refused, by reason.";
+    let mut ended = family(out, "staunch_carbonlink_connections_ended_total", "counter", help);
+    account.ended().for_each(|(reason, count)| ended.row(&[("reason", reason)], count as f64));
+    let help = "CarbonLink requests, by kind.";
+    let mut requests = family(out, "staunch_carbonlink_requests_total", "counter", help);
+    account.requests().for_each(|(kind, count)| requests.row(&[("kind", kind)], count as f64));
 }
 
 fn http(out: &mut String, shared: &Shared) {

@@ -1,7 +1,8 @@
-//! The daemon's own ports: HTTP for people and programs, the StatsD management port for existing tools.
+//! The daemon's own ports: HTTP for people and programs, the StatsD management port and CarbonLink for existing tools.
 
 pub mod accounts;
 mod bodies;
+mod carbonlink;
 pub mod clients;
 mod graphite;
 mod guard;
@@ -21,7 +22,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use config::plan::{ManagementPlan, Plan};
+use config::plan::{CarbonLinkPlan, ManagementPlan, Plan};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -36,10 +37,13 @@ use crate::daemon::shared::bind::listen_tcp;
 pub struct Ports {
     http: Option<TcpListener>,
     management: Vec<(TcpListener, ManagementPlan)>,
+    carbonlink: Option<(TcpListener, CarbonLinkPlan)>,
     /// The actual address of HTTP.
     pub http_at: Option<SocketAddr>,
     /// The actual addresses of the management ports.
     pub management_at: Vec<SocketAddr>,
+    /// The actual address of CarbonLink.
+    pub carbonlink_at: Option<SocketAddr>,
 }
 
 /// The served ports of a plan.
@@ -71,6 +75,12 @@ pub fn open(plan: &Plan, http_optional: bool, mut from: Option<&mut Inheritance>
             ports.management.push((listener, management.clone()));
         }
     }
+    if let Some(plan) = plan.carbonlink {
+        let listener = taken(PortKind::CarbonLink, plan.listen)
+            .or_else(|| open_one("carbonlink", plan.listen, false, &mut failures));
+        ports.carbonlink_at = listener.as_ref().map(|listener| really_at(listener, plan.listen));
+        ports.carbonlink = listener.map(|listener| (listener, plan));
+    }
     (ports, failures)
 }
 
@@ -99,6 +109,11 @@ impl Ports {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             served.tasks.spawn(management::serve(listener, plan, Arc::clone(shared), stop.clone()));
         }
+        if let Some((listener, plan)) = self.carbonlink {
+            served.listeners.push((PortKind::CarbonLink, plan.listen, listener.try_clone()?));
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            served.tasks.spawn(carbonlink::serve(listener, plan, Arc::clone(shared), stop.clone()));
+        }
         Ok(served)
     }
 }
@@ -119,17 +134,17 @@ fn open_one(
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => "the address is in use".to_owned(),
         Err(error) => error.to_string(),
     };
-    // A fan-out uses the term of other proxies.
-    let option = if what == "http" {
-        "--http ADDR` (`staunch fanout`: `--health ADDR`)"
-    } else {
-        "--management ADDR`"
+    let advice = match what {
+        // A fan-out uses the term of other proxies.
+        "http" => "move it with `--http ADDR` (`staunch fanout`: `--health ADDR`)",
+        "management" => "move it with `--management ADDR`",
+        _ => "move it with `listen` in `[carbonlink]`",
     };
-    let failure = format!("cannot open {what} on {address}: {error}; move it with `{option}");
+    let failure = format!("cannot open {what} on {address}: {error}; {advice}");
     if taken_is_fine {
         tracing::warn!(target: NOT_AN_ERROR, "{failure}; continuing without it");
     } else {
-        failures.push(failure + " or in the config");
+        failures.push(if what == "carbonlink" { failure } else { failure + " or in the config" });
     }
     None
 }

@@ -7,4 +7,6 @@ pub enum PortKind {
     Http,
     /// A management port.
     Management,
+    /// CarbonLink.
+    CarbonLink,
 }

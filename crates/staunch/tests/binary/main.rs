@@ -18,6 +18,7 @@ mod bad_input;
 mod bench;
 #[cfg(target_os = "linux")]
 mod carbon;
+mod carbonlink;
 mod check;
 #[cfg(target_os = "linux")]
 mod closed_listeners;

@@ -105,6 +105,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::Http | Section::HttpTls => all + &http_with(section, key, line),
         Section::Management if key == "cluster" => all + &management_of_a_cluster(line),
         Section::Management => format!("{all}[management]\n{line}"),
+        Section::CarbonLink => file_with(Section::OutputWhisper, "", "") + "\n[carbonlink]\n" + line,
     }
 }
 

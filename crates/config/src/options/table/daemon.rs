@@ -7,8 +7,8 @@ use crate::options::row::Type::{
     Address, Flag, Map, Named, Path, Table, TableOrTables, Text, TextOrTexts, Texts, Word,
 };
 use crate::options::section::Family;
-use crate::options::section::Section::{Http, HttpTls, Management, Top};
-use crate::plan::{HttpPlan, ManagementPlan, Plan};
+use crate::options::section::Section::{CarbonLink, Http, HttpTls, Management, Top};
+use crate::plan::{CarbonLinkPlan, HttpPlan, ManagementPlan, Plan};
 
 rows! {
     TOP: Plan;
@@ -46,6 +46,20 @@ rows! {
             "The HTTP server.";
         "management": TableOrTables(Management), Absent("no management port"), "",
             "StatsD management ports.";
+        "carbonlink": Table(CarbonLink), Absent("no such port"), "",
+            "carbon-cache's query port, for graphite-web.";
+    }
+}
+
+rows! {
+    CARBONLINK: CarbonLinkPlan = |_| CarbonLinkPlan::default();
+    in [CarbonLink] {
+        "listen": Address, Toml("\"127.0.0.1:7002\""), "\"0.0.0.0:7002\"",
+            "Listen address.",
+            "Every client that can connect can read points. Only clients on this machine can change the aggregation method of a file (`set-metadata`).";
+        "max_connections" => connections_max: whole(2, 10_000), Toml("256"), "64",
+            "Most clients at once; half of them may be of one address.",
+            "At the limit, the client that has been idle the longest is closed for a new one.";
     }
 }
 

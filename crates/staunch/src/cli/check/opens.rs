@@ -42,6 +42,7 @@ pub(crate) fn of_plan(plan: &Plan) -> Opens {
     let port = |kind, at: String| Opened { name: String::new(), kind, at };
     let ports = plan.management.iter().map(|port| format!("tcp://{}", port.listen));
     listens.extend(ports.map(|at| port("management", at)));
+    listens.extend(plan.carbonlink.map(|link| port("carbonlink", format!("tcp://{}", link.listen))));
     let scheme = if plan.http_server.tls.is_some() { "https" } else { "http" };
     listens.extend(plan.http.map(|at| port("http", format!("{scheme}://{at}"))));
     let sends = plan.outputs.iter().map(|output| Opened {

@@ -37,6 +37,8 @@ pub enum Role {
     Control,
     /// Not a socket: the lock of the data directory.
     Lock,
+    /// CarbonLink.
+    CarbonLink,
 }
 
 /// The identity of a socket.
@@ -396,6 +398,7 @@ impl Body<'_> {
             [2] => Role::Management,
             [3] => Role::Control,
             [4] => Role::Lock,
+            [5] => Role::CarbonLink,
             _ => return None,
         };
         Some(Place { role, source: self.text()?, listen: self.text()?, at: self.text()? })
@@ -502,7 +505,7 @@ mod tests {
         let text = |text: &str| text.to_owned();
         let place =
             |role| Place { role, source: text("app"), listen: text("udp://[::]:0"), at: text("udp://é") };
-        let roles = [Role::Source, Role::Http, Role::Management, Role::Control, Role::Lock];
+        let roles = [Role::Source, Role::Http, Role::Management, Role::Control, Role::Lock, Role::CarbonLink];
         let figure = Figure { family: text("dropped"), reason: text(""), count: u64::MAX, bytes: 1 };
         let acks = |when| AckProgress { when, lines: u64::MAX, rejected: 1, acked: 2 };
         let connection = |acks: Option<AckProgress>| {

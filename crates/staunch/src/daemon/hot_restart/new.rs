@@ -155,6 +155,7 @@ impl Inheritance {
         let role = match kind {
             PortKind::Http => Role::Http,
             PortKind::Management => Role::Management,
+            PortKind::CarbonLink => Role::CarbonLink,
         };
         let text = address.to_string();
         let (_, fd) = self.take(role, |place| place.listen == text || place.at == text)?;

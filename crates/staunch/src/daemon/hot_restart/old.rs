@@ -313,6 +313,7 @@ fn on_offer(running: &Running) -> std::io::Result<(Vec<Offered>, Outputs)> {
         let role = match kind {
             PortKind::Http => Role::Http,
             PortKind::Management => Role::Management,
+            PortKind::CarbonLink => Role::CarbonLink,
         };
         let at = listener.local_addr()?.to_string();
         let place = Place { role, source: String::new(), listen: configured.to_string(), at };

@@ -418,6 +418,7 @@ async fn rewire_worker(
 fn keep_what_stays(old: &Plan, plan: &mut Plan, has_data_dir: bool) {
     plan.http = old.http;
     plan.readers = old.readers;
+    plan.carbonlink = old.carbonlink;
     // Other options of a port have changed.
     let now = |old: &ManagementPlan| {
         plan.management.iter().find(|new| new.listen == old.listen).unwrap_or(old).clone()
@@ -437,6 +438,9 @@ fn unchanged_until_restart(old: &Plan, new: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     if old.http != new.http {
         notes.push("the new address of `http`".to_owned());
+    }
+    if old.carbonlink != new.carbonlink {
+        notes.push("the new `carbonlink`".to_owned());
     }
     if old.readers != new.readers {
         notes.push("the new `readers`".to_owned());
@@ -487,7 +491,8 @@ fn options_that_a_reload_cannot_change_are_logged() {
     assert_eq!(unchanged_until_restart(&old, &new), [""; 0], "no socket stays");
     new.http = None;
     new.readers = Some(3);
-    let notes = ["the new address of `http`", "the new `readers`"];
+    new.carbonlink = Some(config::plan::CarbonLinkPlan::default());
+    let notes = ["the new address of `http`", "the new `carbonlink`", "the new `readers`"];
     assert_eq!(unchanged_until_restart(&old, &new), notes);
 }
 

@@ -30,7 +30,7 @@ use self::reloads::Reloads;
 use self::stop_order::stopped;
 use self::stores::Stores;
 use self::turns::{Floor, Place, Places};
-use crate::admin::clients::{HttpAccount, ManagementAccount};
+use crate::admin::clients::{CarbonLinkAccount, HttpAccount, ManagementAccount};
 use crate::carbon_c_relay::statistics::Reports;
 use crate::daemon::checkpoint::CheckpointTable;
 use crate::daemon::checkpoint::handover::Handover;
@@ -88,6 +88,10 @@ pub struct Shared {
     pub management: Vec<SocketAddr>,
     /// Counts of their clients.
     pub management_account: ManagementAccount,
+    /// The address of CarbonLink.
+    pub carbonlink: Option<SocketAddr>,
+    /// Its clients and requests.
+    pub carbonlink_account: CarbonLinkAccount,
     /// Counts of HTTP clients.
     pub http_account: HttpAccount,
     /// When the daemon started.

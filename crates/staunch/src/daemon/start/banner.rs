@@ -13,7 +13,12 @@ use crate::daemon::shared::Shared;
 /// Prints the banner on stderr. A closed stderr is not an error.
 pub fn print(shared: &Shared, file: Option<&Path>) {
     let wiring = shared.wiring.load();
-    let ports = OpenPorts { listening: &wiring.listening, http: shared.http, management: &shared.management };
+    let ports = OpenPorts {
+        listening: &wiring.listening,
+        http: shared.http,
+        management: &shared.management,
+        carbonlink: shared.carbonlink,
+    };
     let text = text(&wiring.plan, ports, file.map(|file| file.display().to_string()).as_deref());
     crate::log_stream::notice(&text);
 }
@@ -27,11 +32,13 @@ pub struct OpenPorts<'a> {
     pub http: Option<SocketAddr>,
     /// The management ports' addresses.
     pub management: &'a [SocketAddr],
+    /// CarbonLink's address.
+    pub carbonlink: Option<SocketAddr>,
 }
 
 /// The banner's text.
 pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> String {
-    let OpenPorts { listening, http, management } = ports;
+    let OpenPorts { listening, http, management, carbonlink } = ports;
     let config = config_name.unwrap_or(match plan.built_in {
         true => "no config file: built-in defaults, loopback only",
         false => "no config file: options of the command line",
@@ -52,6 +59,10 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
     for address in management {
         let open = if config::is_open(*address) { "  (open to the network)" } else { "" };
         lines.push(format!("  {:<14}tcp://{address}{open}", "management"));
+    }
+    if let Some(address) = carbonlink {
+        let open = if config::is_open(address) { "  (open to the network)" } else { "" };
+        lines.push(format!("  {:<14}tcp://{address}{open}", "carbonlink"));
     }
     if let Some(http) = http {
         let open = if config::is_open(http) { "  (open to the network)" } else { "" };
@@ -196,7 +207,11 @@ fn the_tip_for_curl_has_the_certificate_and_the_token() {
         let text = format!("{text}{more}");
         let source = config::diagnostic::Source { name: "test", text: &text };
         let plan = config::check(source, config::Format::Toml).0.expect("a good file");
-        super::banner::text(&plan, OpenPorts { listening: &[], http: plan.http, management: &[] }, None)
+        super::banner::text(
+            &plan,
+            OpenPorts { listening: &[], http: plan.http, management: &[], carbonlink: None },
+            None,
+        )
     };
     let plain = banner("");
     let unread =

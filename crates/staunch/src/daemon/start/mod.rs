@@ -196,6 +196,8 @@ async fn assemble(
         http: ports.http_at,
         management: ports.management_at.clone(),
         management_account: Default::default(),
+        carbonlink: ports.carbonlink_at,
+        carbonlink_account: Default::default(),
         http_account: Default::default(),
         started: now,
         healthy: AtomicBool::new(plan.management.iter().all(|management| management.healthy)),

@@ -1,0 +1,73 @@
+//! Headers of single series, and the points of one that are only in memory: what CarbonLink asks for.
+
+use std::sync::Arc;
+
+use model::{DiskError, FileTree, TreeFile as _};
+
+use super::part::Packed;
+use super::{Store, locked};
+use crate::whisper::names::path_of;
+use crate::whisper::{AggregationMethod, FileError, Header, Point, WhisperFile};
+
+impl Store {
+    /// The points in memory of a series with this normal name, sorted by time; of equal times the one that counts.
+    pub fn points_in_memory(&self, name: &[u8]) -> Vec<Point> {
+        let mut points = self.all_points_in_memory(name);
+        let first = self.options.update.first_duplicate;
+        // `dedup_by` drops its first argument, the later point.
+        points.dedup_by(|later, earlier| {
+            let same = later.time == earlier.time;
+            if same && !first {
+                earlier.value = later.value;
+            }
+            same
+        });
+        points
+    }
+
+    /// The points in memory, sorted by time; of equal times in the order in which they came.
+    pub(super) fn all_points_in_memory(&self, name: &[u8]) -> Vec<Point> {
+        let (part, hash) = self.part_of(name);
+        let part = locked(part);
+        let Some(series) = part.find(hash, name) else { return Vec::new() };
+        let unpacked = |one: &Packed| Point { time: i64::from(one.time), value: one.value() };
+        let mut points: Vec<Point> = part.points(series).iter().map(unpacked).collect();
+        drop(part);
+        if !points.is_sorted_by_key(|point| point.time) {
+            points.sort_by_key(|point| point.time);
+        }
+        points
+    }
+
+    /// Changes how points of an existing file are aggregated from now on; the method before it. None without a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or not be written.
+    pub fn set_method<T: FileTree>(
+        &self,
+        tree: &T,
+        name: &[u8],
+        method: AggregationMethod,
+    ) -> Result<Option<AggregationMethod>, FileError> {
+        let Ok(located) = path_of(name, self.options.names) else { return Ok(None) };
+        for path in [Some(&located.path), located.other.as_ref()].into_iter().flatten() {
+            let file = match tree.open(path) {
+                Ok(file) => file,
+                Err(DiskError::NotFound) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let mut file = WhisperFile::open(file)?;
+            if self.options.lock {
+                file.file().lock()?;
+            }
+            return Ok(Some(file.set_method(method)?));
+        }
+        Ok(None)
+    }
+
+    /// The header that a new file of this series would get. None when its name has none.
+    pub(super) fn header_of_new(&self, name: &[u8]) -> Option<Arc<Header>> {
+        let rules = self.rules();
+        crate::whisper::rules::header_of(&rules.schemas, &rules.aggregations, name).ok().map(Arc::new)
+    }
+}
