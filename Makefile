@@ -47,6 +47,7 @@ test:
 	@$(STEP) relay-transports compat/relay_transports.py --lines 1000
 	@$(STEP) relay-suite compat/relay_suite.py
 	@$(STEP) carbon compat/carbon.py
+	@$(STEP) carbon-cache compat/carbon_cache.py
 	@$(STEP) whisper compat/whisper.py
 	@$(STEP) render-harness compat/render.py --self-test --calls 3
 	@$(STEP) render compat/render.py --calls 24
@@ -111,6 +112,8 @@ compat: tools
 	compat/relay_suite.py --table
 	compat/carbon.py --self-test
 	compat/carbon.py --configs 300
+	compat/carbon_cache.py --self-test
+	compat/carbon_cache.py --rounds 40
 	compat/whisper.py --self-test
 	compat/whisper.py --sequences 3000
 	compat/render.py --self-test

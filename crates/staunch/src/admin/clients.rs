@@ -2,6 +2,7 @@
 //!
 //! Not here: admission (`admission`), rejection of requests (`guard`).
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -185,9 +186,11 @@ impl ManagementAccount {
     }
 }
 
-/// Counts of CarbonLink.
+/// Address and counts of CarbonLink.
 #[derive(Debug, Default)]
 pub struct CarbonLinkAccount {
+    /// Its address, if it is open.
+    pub at: Option<SocketAddr>,
     /// Its clients.
     pub clients: Arc<ClientAccount>,
     /// Requests for one series, for several, for metadata, and what was no request.
@@ -197,6 +200,11 @@ pub struct CarbonLinkAccount {
 }
 
 impl CarbonLinkAccount {
+    /// For a port at this address.
+    pub fn of_port(at: Option<SocketAddr>) -> CarbonLinkAccount {
+        CarbonLinkAccount { at, ..CarbonLinkAccount::default() }
+    }
+
     pub(super) fn count(&self, request: &Request) {
         let at = match request {
             Request::Points(_) => 0,

@@ -183,10 +183,10 @@ fn management(out: &mut String, shared: &Shared) {
 
 /// Clients and requests of CarbonLink, if it is configured.
 fn carbonlink(out: &mut String, shared: &Shared) {
-    if shared.carbonlink.is_none() {
+    if shared.carbonlink.at.is_none() {
         return;
     }
-    let account = &shared.carbonlink_account;
+    let account = &shared.carbonlink;
     family(out, "staunch_carbonlink_connections_open", "gauge", "Open connections of CarbonLink clients.")
         .row(&[], account.clients.open() as f64);
     let help = "CarbonLink connections closed or refused, by reason.";

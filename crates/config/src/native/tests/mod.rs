@@ -102,10 +102,19 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         }
         Section::OutputEventFile => output("event_file", "app", &[]),
         Section::Queue => file_with(Section::OutputConsole, "", "") + "\n[outputs.o.queue]\n" + kind + line,
-        Section::Http | Section::HttpTls => all + &http_with(section, key, line),
-        Section::Management if key == "cluster" => all + &management_of_a_cluster(line),
-        Section::Management => format!("{all}[management]\n{line}"),
+        Section::Http | Section::HttpTls | Section::Management | Section::CarbonLink => {
+            port(&all, section, key, line)
+        }
+    }
+}
+
+/// The same in the table of one of the daemon's own ports. `all` has a source, an aggregation and an output.
+fn port(all: &str, section: Section, key: &str, line: &str) -> String {
+    match section {
         Section::CarbonLink => file_with(Section::OutputWhisper, "", "") + "\n[carbonlink]\n" + line,
+        Section::Management if key == "cluster" => all.to_owned() + &management_of_a_cluster(line),
+        Section::Management => format!("{all}[management]\n{line}"),
+        _ => all.to_owned() + &http_with(section, key, line),
     }
 }
 

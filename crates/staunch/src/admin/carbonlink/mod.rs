@@ -106,7 +106,7 @@ pub(super) async fn serve(
 
 impl Port {
     fn account(&self) -> &CarbonLinkAccount {
-        &self.shared.carbonlink_account
+        &self.shared.carbonlink
     }
 
     /// The client, counted as accepted, if there is a slot for it.
@@ -240,7 +240,7 @@ impl Client {
         let answering = Arc::clone(&self.answering).acquire_owned().await.map_err(|_| ClientEnd::Broken)?;
         let (shared, is_local) = (Arc::clone(&self.shared), self.is_local);
         let answer = move || {
-            let account = &shared.carbonlink_account;
+            let account = &shared.carbonlink;
             let reply = match wire::carbonlink::request(&message) {
                 Ok(request) => {
                     account.count(&request);

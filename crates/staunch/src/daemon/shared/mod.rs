@@ -88,10 +88,8 @@ pub struct Shared {
     pub management: Vec<SocketAddr>,
     /// Counts of their clients.
     pub management_account: ManagementAccount,
-    /// The address of CarbonLink.
-    pub carbonlink: Option<SocketAddr>,
-    /// Its clients and requests.
-    pub carbonlink_account: CarbonLinkAccount,
+    /// CarbonLink.
+    pub carbonlink: CarbonLinkAccount,
     /// Counts of HTTP clients.
     pub http_account: HttpAccount,
     /// When the daemon started.

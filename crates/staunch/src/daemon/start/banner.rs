@@ -17,7 +17,7 @@ pub fn print(shared: &Shared, file: Option<&Path>) {
         listening: &wiring.listening,
         http: shared.http,
         management: &shared.management,
-        carbonlink: shared.carbonlink,
+        carbonlink: shared.carbonlink.at,
     };
     let text = text(&wiring.plan, ports, file.map(|file| file.display().to_string()).as_deref());
     crate::log_stream::notice(&text);

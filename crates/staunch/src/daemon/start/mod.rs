@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 
 use crate::admin::Ports;
 use crate::admin::accounts::AccountsPage;
+use crate::admin::clients::CarbonLinkAccount;
 use crate::daemon::checkpoint::handover::Handover;
 use crate::daemon::hot_restart::{Control, Handed, Inheritance};
 use crate::daemon::listeners::{Listeners, Opened};
@@ -180,8 +181,7 @@ async fn assemble(
     .context("cannot make room for packets")?;
     worker.resume_checkpoints(&plan);
     let plan = Arc::new(plan);
-    let directory = Directory::of_system();
-    directory.own.set(Listeners::default().really_at(opened));
+    let directory = directory(opened);
     let listening = Listeners::default().listening(&plan, opened);
     let wiring = Wiring { certificates, plan: plan.clone(), accounts, outlets, generation: 0, listening };
     let (readers, floors) = start_readers(&plan, &exchange, &room).context(NO_READERS)?;
@@ -196,8 +196,7 @@ async fn assemble(
         http: ports.http_at,
         management: ports.management_at.clone(),
         management_account: Default::default(),
-        carbonlink: ports.carbonlink_at,
-        carbonlink_account: Default::default(),
+        carbonlink: CarbonLinkAccount::of_port(ports.carbonlink_at),
         http_account: Default::default(),
         started: now,
         healthy: AtomicBool::new(plan.management.iter().all(|management| management.healthy)),
@@ -206,7 +205,7 @@ async fn assemble(
         handing_over: AtomicBool::new(false),
         heartbeat: Heartbeat::default(),
         sender_thread: Default::default(),
-        directory: Arc::new(directory),
+        directory,
         room,
         acks,
         kernel: kernel_view,
@@ -217,6 +216,13 @@ async fn assemble(
         stores: Arc::default(),
     });
     Ok(Assembled { shared, makers, worker, key_flush_reports })
+}
+
+/// The names of the system, and the addresses that are our own.
+fn directory(opened: &[Opened]) -> Arc<Directory> {
+    let directory = Directory::of_system();
+    directory.own.set(Listeners::default().really_at(opened));
+    Arc::new(directory)
 }
 
 /// Why there are no reader threads.
