@@ -101,7 +101,8 @@ impl FileKind {
                  it into a native one with `staunch import statsd {name}`"
             )),
             FileKind::Carbon => Some(format!(
-                "{name} is a config of carbon: turn it into a native one with `staunch import carbon {name}`"
+                "{name} is a config of carbon: run it with `staunch carbon cache start --nodaemon --config {name}`, or turn it \
+                 into a native one with `staunch import carbon {name}`"
             )),
             FileKind::CarbonRules => Some(format!(
                 "{name} has rules of carbon, which are read beside its carbon.conf: turn that one into a native one with \

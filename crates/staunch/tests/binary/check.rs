@@ -156,7 +156,7 @@ fn the_kind_of_a_file_follows_from_its_content() {
         (
             &["import", "carbon", "carbon.conf", "--section", "cache"],
             0,
-            "without PICKLE_RECEIVER_INTERFACE it listens on every interface",
+            "without PICKLE_RECEIVER_INTERFACE and CACHE_QUERY_INTERFACE it listens on every interface",
         ),
         (&["check", "demo.conf", "relay"], 0, ""),
         (&["check", "demo.conf", "nosuch", "relay"], 2, "cannot read nosuch"),
