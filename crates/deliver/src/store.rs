@@ -84,6 +84,12 @@ impl StoreSender {
         self.health.fail(failure, now);
     }
 
+    /// The store begins anew, with nothing: blocks that are not settled are queued again, and polled again by their numbers.
+    pub fn begin_anew(&mut self) {
+        self.taking = None;
+        self.stored.clear();
+    }
+
     /// Ends: blocks that are not settled are queued again.
     pub fn finish_stop(&mut self, queue: &mut impl Queue, now: Now) {
         (self.taking, self.is_stopped) = (None, true);
@@ -125,6 +131,8 @@ mod tests {
     use model::Dropped;
 
     use super::*;
+    use crate::disk_queue::faulty_disk::FaultyDisk;
+    use crate::disk_queue::{DiskQueue, DiskQueuePlan};
     use crate::plan::QueueLimits;
     use crate::queue::{Block, MemoryQueue};
 
@@ -157,5 +165,31 @@ mod tests {
         sender.finish_stop(&mut queue, Now::default());
         assert_eq!((sender.waiting_copies(), sender.poll(&mut queue, Now::default())), (0, None));
         assert!(account.sum(queue.copies()).holds());
+    }
+
+    #[test]
+    fn a_store_that_begins_anew_gets_all_blocks_that_are_not_settled_again() {
+        let account = Arc::<OutputAccount>::default();
+        let (disk, plan) = (FaultyDisk::default(), DiskQueuePlan::default());
+        let opened = DiskQueue::open(disk, plan, Arc::clone(&account), 1, Now::default());
+        let (mut queue, _) = opened.expect("an empty disk");
+        for _ in 0..4 {
+            let kept = queue.append(Block::lines(b"a 1 1\nb 1 1\n".to_vec(), 2, 0), Now::default());
+            assert_eq!(kept, crate::queue::Appended::Kept);
+        }
+        let mut sender = StoreSender::new(Arc::clone(&account));
+        for bytes in [12, 12, 6] {
+            assert!(sender.poll(&mut queue, Now::default()).is_some());
+            sender.taken(bytes);
+        }
+        assert_eq!(sender.settle(1, &mut Vec::new()), 2);
+        sender.begin_anew();
+        for number in 1..4 {
+            let (at, bytes) = sender.poll(&mut queue, Now::default()).expect("a block is queued");
+            assert_eq!((at, bytes.len()), (number, 12), "from its beginning");
+            sender.taken(12);
+        }
+        assert_eq!(sender.settle(4, &mut Vec::new()), 6);
+        assert!(account.sum(queue.copies() + sender.waiting_copies()).holds());
     }
 }

@@ -1,6 +1,7 @@
 //! A tree of files in memory, for tests, the fuzz target and the simulator. It counts calls, and fails on request.
 //!
-//! Never part of a packet's path. A crash is a copy of the tree from the last sync.
+//! Never part of a packet's path. A power loss leaves what was synced ([`MemoryTree::after_power_loss`]). After a sync that failed, what
+//! was written before it is still read, and is not written by later syncs: so does Linux, which reports such an error once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +34,8 @@ pub struct Faults {
     pub reads_fail: Option<DiskError>,
     /// The tree is mounted read-only.
     pub read_only: bool,
+    /// The next sync of the tree fails.
+    pub sync_fails: bool,
 }
 
 #[derive(Debug, Default)]
@@ -44,9 +47,30 @@ struct State {
     now: i64,
     calls: Calls,
     faults: Faults,
+    /// Written and not synced: file, place and length.
+    unsynced: Vec<(usize, usize, usize)>,
+    /// What a power loss leaves: the bytes of each file, and the paths.
+    durable: (Vec<Vec<u8>>, BTreeMap<String, usize>),
 }
 
 impl State {
+    fn sync(&mut self) -> Result<(), DiskError> {
+        self.calls.syncs += 1;
+        let unsynced = std::mem::take(&mut self.unsynced);
+        if std::mem::take(&mut self.faults.sync_fails) {
+            return Err(DiskError::Io { code: 5 });
+        }
+        let (files, paths) = &mut self.durable;
+        paths.clone_from(&self.paths);
+        files.resize(self.files.len(), Vec::new());
+        for (index, start, len) in unsynced {
+            let (file, durable) = (&self.files[index], &mut files[index]);
+            durable.resize(file.len(), 0);
+            durable[start..start + len].copy_from_slice(&file[start..start + len]);
+        }
+        Ok(())
+    }
+
     fn index(&self, path: &str) -> Result<usize, DiskError> {
         checked(path)?;
         self.paths.get(path).copied().ok_or(DiskError::NotFound)
@@ -80,6 +104,7 @@ impl State {
             file.resize(end, 0);
         }
         file[start..end].copy_from_slice(bytes);
+        self.unsynced.push((index, start, end - start));
         self.modified.insert(index, self.now);
         result
     }
@@ -134,7 +159,17 @@ impl MemoryTree {
         state.index(path).map(|index| state.files[index].clone())
     }
 
-    /// A copy of the tree as it is now: what a power loss leaves of it, if this is called when everything is synced.
+    /// What a power loss leaves of the tree.
+    pub fn after_power_loss(&self) -> MemoryTree {
+        let state = locked(&self.state);
+        let (files, paths) = state.durable.clone();
+        let mut left =
+            State { files, paths, modified: state.modified.clone(), now: state.now, ..State::default() };
+        left.durable = state.durable.clone();
+        MemoryTree { state: Arc::new(Mutex::new(left)) }
+    }
+
+    /// A copy of the tree as it is now, with everything in it synced.
     pub fn copy(&self) -> MemoryTree {
         let state = locked(&self.state);
         let State { files, paths, modified, now, .. } = &*state;
@@ -143,6 +178,7 @@ impl MemoryTree {
             paths: paths.clone(),
             modified: modified.clone(),
             now: *now,
+            durable: (files.clone(), paths.clone()),
             ..State::default()
         };
         MemoryTree { state: Arc::new(Mutex::new(copied)) }
@@ -258,7 +294,7 @@ impl FileTree for MemoryTree {
     }
 
     fn sync_all(&self) -> Result<(), DiskError> {
-        self.sync_folder("")
+        locked(&self.state).sync()
     }
 }
 

@@ -55,7 +55,7 @@ use crate::catalog::saved::Journal;
 pub use expire::{Expire, ExpiryReport};
 pub use migrate::{Migrate, MigrationReport};
 pub use names::{CatalogGuard, Walk, WalkReport};
-pub use options::{Rules, StoreOptions};
+pub use options::{ATTEMPTS_MAX, Rules, StoreOptions};
 pub use push::{Pushed, Refusal};
 pub use reader::{Reader, SEARCH_STEPS};
 pub use write::{Job, WriteError, WriteReport, Writer};
@@ -156,6 +156,11 @@ impl Store {
     /// From now on all points are due at once, or no longer.
     pub fn drain(&self, draining: bool) {
         self.draining.store(draining, Relaxed);
+    }
+
+    /// Files that were unusable are looked at again when points of their series come: somebody may have mended them.
+    pub fn forget_unusable(&self) {
+        self.parts.iter().for_each(|part| locked(part).forget_unusable());
     }
 
     /// Every point of the blocks before this one is in its file, or was refused. Sync the tree after this call, then settle them.

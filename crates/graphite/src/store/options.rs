@@ -5,6 +5,9 @@ use crate::whisper::names::NameOptions;
 use crate::whisper::rules::{Aggregations, Schemas};
 use crate::whisper::{Space, UpdateOptions};
 
+/// Attempts to write a file that cannot be opened while others can: some two minutes.
+pub const ATTEMPTS_MAX: u32 = 7;
+
 /// Limits and behaviour.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {

@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use hashbrown::HashTable;
 
+use super::options::ATTEMPTS_MAX;
+
 /// Bytes of a point in memory.
 pub(super) const POINT_BYTES: u64 = size_of::<Packed>() as u64;
 
@@ -75,6 +77,13 @@ pub(super) struct Due {
     pub(super) since: i64,
     /// How often its file could not be written.
     attempts: u32,
+}
+
+impl Due {
+    /// No further attempt follows for a file that alone cannot be opened.
+    pub(super) fn is_last_attempt(self) -> bool {
+        self.attempts + 1 >= ATTEMPTS_MAX
+    }
 }
 
 /// See the module's header.
@@ -143,11 +152,12 @@ impl Part {
         Some(number)
     }
 
-    /// Adds a point. Returns by how many bytes the memory of points grew.
-    pub(super) fn push(&mut self, number: u32, point: Packed, block: u64, now: i64) -> u64 {
+    /// Adds a point; with `replaces`, in place of the last one if that has its time. Returns by how many bytes the memory of points grew.
+    pub(super) fn push(&mut self, number: u32, point: Packed, block: u64, now: i64, replaces: bool) -> u64 {
         let series = &mut self.series[number as usize];
         let is_first = series.points.len() == series.writing as usize;
-        if !is_first
+        if replaces
+            && !is_first
             && let Some(last) = series.points.last_mut()
             && last.time == point.time
         {
@@ -304,6 +314,12 @@ impl Part {
         // Only `order` is sorted: a series that failed, and then waits for a limit, comes behind newer ones.
         let others = self.jobs.iter().chain(&self.creates).chain(self.failed.values()).map(|due| due.block);
         first.into_iter().chain(others).min()
+    }
+
+    /// Looks again at files that could not be used when points of their series come.
+    pub(super) fn forget_unusable(&mut self) {
+        let unusable = self.series.iter_mut().filter(|series| series.file == FileState::Unusable);
+        unusable.for_each(|series| series.file = FileState::Unknown);
     }
 
     /// Points in memory, and series that have some.

@@ -105,7 +105,9 @@ impl Store {
         let time = u32::try_from(point.time).map_err(|_| Refusal::InFuture);
         match (why, time) {
             (None, Ok(time)) => {
-                let grown = part.push(series, Packed::new(time, point.value), block, now);
+                // The last value of a timestamp counts, unless a file is to keep the first.
+                let replaces = !self.options.update.first_duplicate;
+                let grown = part.push(series, Packed::new(time, point.value), block, now, replaces);
                 if grown > 0 {
                     self.points_bytes.fetch_add(grown, Relaxed);
                 }

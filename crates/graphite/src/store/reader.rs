@@ -14,7 +14,7 @@ use crate::catalog::{
 use crate::query::{self, Ask, Fetch, FetchError, Range, Room, Selector, Stop};
 use crate::series_of_file;
 use crate::whisper::names::path_of;
-use crate::whisper::{self, FetchRange, FileError, Header, Point, Scratch, WhisperFile};
+use crate::whisper::{self, Damage, FetchRange, FileError, Header, Point, Scratch, WhisperFile};
 
 /// Steps of a search between two locks of the catalog: about a millisecond.
 pub const SEARCH_STEPS: u64 = 20_000;
@@ -98,7 +98,8 @@ impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
         {
             return fetched(file.fetch_range(wanted)).map(Some);
         }
-        if wanted.archive == 0 {
+        // With the first of several points, the way of writing says which one counts.
+        if wanted.archive == 0 && !self.store.options.update.first_duplicate {
             let values = match &file {
                 Some(file) => fetched(file.fetch_range(wanted))?.values,
                 None => vec![None; wanted.points() as usize],
@@ -161,7 +162,11 @@ impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
         let Ok(located) = path_of(name, self.store.options.names) else { return Ok(None) };
         for path in [Some(&located.path), located.other.as_ref()].into_iter().flatten() {
             match self.tree.open_to_read(path) {
-                Ok(file) => return WhisperFile::open(file).map(Some),
+                Ok(file) => match WhisperFile::open(file) {
+                    // What an end between the creation of a file and its first write leaves: it is created again.
+                    Err(FileError::Damaged(Damage::Empty)) => {}
+                    opened => return opened.map(Some),
+                },
                 Err(DiskError::NotFound) => {}
                 Err(error) => return Err(error.into()),
             }

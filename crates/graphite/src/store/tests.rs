@@ -9,7 +9,7 @@ use super::*;
 use crate::memory_tree::{Faults, MemoryTree};
 use crate::query::{Ask, Fetch as _, Range, Room, Selector};
 use crate::whisper::rules::{AggregationRule, Aggregations, SchemaRule, Schemas};
-use crate::whisper::{self, AggregationMethod, Layout, Point, WhisperFile, parse_retentions};
+use crate::whisper::{self, AggregationMethod, Layout, Point, UpdateOptions, WhisperFile, parse_retentions};
 use model::DiskError;
 
 const NOW: i64 = 1_800_000_000;
@@ -305,6 +305,8 @@ enum Step {
     Write(u8),
     /// Sync the tree and settle what is written.
     Settle,
+    /// The same, but the sync fails: the store begins anew with the blocks of the queue.
+    FailedSync,
     /// The process dies; true: with everything that was not synced.
     Crash(bool),
     /// The disk refuses one write.
@@ -319,6 +321,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => prop::collection::vec(point, 1..30).prop_map(Step::Block),
         4 => (1u8..10).prop_map(Step::Write),
         2 => Just(Step::Settle),
+        1 => Just(Step::FailedSync),
         1 => any::<bool>().prop_map(Step::Crash),
         1 => (0u8..20).prop_map(Step::Fault),
         2 => (0u16..400).prop_map(Step::Pass),
@@ -329,7 +332,6 @@ fn step() -> impl Strategy<Value = Step> {
 struct World {
     store: Store,
     tree: MemoryTree,
-    synced: MemoryTree,
     /// From the first unsettled block on.
     queue: Vec<Vec<(String, Point)>>,
     settled: u64,
@@ -342,7 +344,7 @@ impl World {
         let tree = MemoryTree::new();
         let store = World::store();
         let (queue, want) = (Vec::new(), BTreeMap::new());
-        World { store, synced: tree.copy(), tree, queue, settled: 0, now: NOW, want }
+        World { store, tree, queue, settled: 0, now: NOW, want }
     }
 
     fn store() -> Store {
@@ -381,24 +383,38 @@ impl World {
             }
             Step::Settle => {
                 let up_to = self.store.written_up_to();
-                self.synced = self.tree.copy();
+                self.tree.sync_all().expect("no fault");
                 assert!(up_to >= self.settled);
                 self.queue.drain(..(up_to - self.settled) as usize);
                 self.settled = up_to;
             }
+            Step::FailedSync => {
+                self.tree.set_faults(Faults { sync_fails: true, ..Faults::default() });
+                self.tree.sync_all().expect_err("a fault");
+                self.begin_anew();
+            }
             Step::Crash(loses) => {
-                self.tree = if loses { self.synced.copy() } else { self.tree.copy() };
-                self.store = World::store();
-                self.store.pushed_up_to(self.settled);
-                for (at, block) in self.queue.iter().enumerate() {
-                    self.push(block, self.settled + at as u64);
+                if loses {
+                    self.tree = self.tree.after_power_loss();
+                } else {
+                    self.tree.set_faults(Faults::default());
                 }
+                self.begin_anew();
             }
             Step::Fault(write) => {
                 let write_error_in = Some(u64::from(write));
                 self.tree.set_faults(Faults { write_error_in, ..Faults::default() });
             }
             Step::Pass(seconds) => self.now += i64::from(seconds),
+        }
+    }
+
+    /// A store that has nothing but what the queue has.
+    fn begin_anew(&mut self) {
+        self.store = World::store();
+        self.store.pushed_up_to(self.settled);
+        for (at, block) in self.queue.iter().enumerate() {
+            self.push(block, self.settled + at as u64);
         }
     }
 
@@ -621,4 +637,81 @@ fn points_are_written_also_after_the_clock_was_set_back() {
     store.pushed_up_to(3);
     assert_eq!((written(NOW + 240), store.written_up_to()), (0, 2));
     assert_eq!((written(back + 300), store.written_up_to()), (1, 3), "an attempt that failed, too");
+}
+
+#[test]
+fn a_path_that_cannot_be_a_file_holds_up_no_other_and_is_given_up() {
+    let options = StoreOptions { write_after_s: 0, ..StoreOptions::default() };
+    // A folder in the place of the file of `bad`.
+    let (store, tree) = (store(options), MemoryTree::with_file("bad.wsp/x", b"").expect("a path"));
+    let push = |name: &[u8], at: i64| {
+        assert_eq!(store.push(name, point(at, 1.0), 0, at), Pushed::Taken, "{name:?}");
+    };
+    push(b"bad", NOW);
+    push(b"good", NOW);
+    let mut attempts = 0;
+    let mut now = NOW;
+    let unusable = loop {
+        let reports = write_due(&store, &tree, now);
+        let errors: Vec<WriteError> = reports.iter().filter_map(|done| Some(done.error.clone()?.1)).collect();
+        match errors[..] {
+            [] => {}
+            [WriteError::File(_)] => attempts += 1,
+            [WriteError::Unusable(_)] => break true,
+            _ => break false,
+        }
+        if now == NOW {
+            assert!(tree.exists("good.wsp").expect("no fault"), "the other one is written at once");
+        }
+        now += 1;
+        assert!(now < NOW + 300, "it ends");
+    };
+    assert!(unusable);
+    assert_eq!(attempts + 1, ATTEMPTS_MAX);
+    assert_eq!(store.take_refused(), [(Refusal::UnusableFile, 1)]);
+    assert_eq!((store.pending(), store.points_bytes()), ((0, 0), 0));
+    assert_eq!(store.push(b"bad", point(now, 1.0), 0, now), Pushed::Refused(Refusal::UnusableFile));
+    // Somebody mends it.
+    tree.remove("bad.wsp/x").expect("it is there");
+    store.forget_unusable();
+    push(b"bad", now);
+    let reports = write_due(&store, &tree, now);
+    assert!(reports.iter().all(|done| done.error.is_none()), "{reports:?}");
+    assert!(tree.exists("bad.wsp").expect("no fault"));
+}
+
+#[test]
+fn a_read_only_tree_keeps_points_for_as_long_as_it_lasts() {
+    let options = StoreOptions { write_after_s: 0, ..StoreOptions::default() };
+    let (store, tree) = (store(options), MemoryTree::new());
+    tree.set_faults(Faults { read_only: true, ..Faults::default() });
+    assert_eq!(store.push(b"a", point(NOW, 1.0), 0, NOW), Pushed::Taken);
+    for second in 0..600 {
+        for done in write_due(&store, &tree, NOW + second) {
+            assert!(matches!(done.error, Some((_, WriteError::Disk(DiskError::Denied)))), "{done:?}");
+        }
+    }
+    tree.set_faults(Faults::default());
+    let reports = write_due(&store, &tree, NOW + 700);
+    assert!(reports.iter().any(|done| done.written.written == 1), "{reports:?}");
+    assert_eq!(store.take_refused(), []);
+}
+
+#[test]
+fn with_the_first_of_two_points_answers_and_files_agree() {
+    let update = UpdateOptions { first_duplicate: true, ..UpdateOptions::default() };
+    let options = StoreOptions { write_after_s: 0, update, ..StoreOptions::default() };
+    let (store, tree) = (store(options), MemoryTree::new());
+    let at = NOW - NOW.rem_euclid(10) - 20;
+    for value in [1.0, 2.0, 3.0] {
+        assert_eq!(store.push(b"a", point(at, value), 0, NOW), Pushed::Taken);
+    }
+    let values = || -> Vec<(i64, f64)> {
+        read(&store, &tree, "a", (at - 10, NOW), NOW)
+            .map(|found| found.points().collect())
+            .unwrap_or_default()
+    };
+    let before = values();
+    write_due(&store, &tree, NOW);
+    assert_eq!((before, values()), (vec![(at, 1.0)], vec![(at, 1.0)]));
 }

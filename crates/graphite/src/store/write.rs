@@ -30,10 +30,36 @@ pub struct Writer {
 /// Why a file was not written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WriteError {
-    /// It is damaged or none of whisper: it was left alone, and the points were refused.
+    /// It is damaged, none of whisper, or cannot be opened: it was left alone, and the points were refused.
     Unusable(FileError),
     /// The disk failed or is short of something. The points stay, and are tried again.
     Disk(DiskError),
+    /// This file alone cannot be opened or written. The points stay, and are tried again; other files are written meanwhile. After
+    /// [`ATTEMPTS_MAX`](super::ATTEMPTS_MAX) attempts it is `Unusable`.
+    File(DiskError),
+}
+
+/// Created and removed at once, to see whether anything can be written.
+const PROBE_FILE: &str = ".staunch-probe";
+
+/// Whether an error is about one file only: a folder, a pipe or a foreign mode in its place.
+fn is_of_one_file<T: FileTree>(error: DiskError, tree: &T) -> bool {
+    match error {
+        DiskError::NotAFile | DiskError::Exists => true,
+        DiskError::Denied => {
+            // What an earlier process left.
+            let _not_there = tree.remove(PROBE_FILE);
+            let created = tree.create(PROBE_FILE).is_ok();
+            created && tree.remove(PROBE_FILE).is_ok()
+        }
+        DiskError::NotFound
+        | DiskError::Full
+        | DiskError::Short
+        | DiskError::Scarce { .. }
+        | DiskError::Away
+        | DiskError::Deleted
+        | DiskError::Io { .. } => false,
+    }
 }
 
 /// What a job did.
@@ -84,8 +110,10 @@ impl Store {
     /// Writes a series to its file, which is created if there is none.
     pub fn write<T: FileTree>(&self, job: Job, tree: &T, writer: &mut Writer, now: i64) -> WriteReport {
         let Job { part, due } = job;
+        let is_first;
         {
-            let part = locked(&self.parts[part]);
+            let mut part = locked(&self.parts[part]);
+            is_first = part.of(due.series).file != FileState::Exists;
             writer.name.clear();
             writer.name.extend_from_slice(part.name(due.series));
             let points = part.points_of_job(due).iter();
@@ -93,7 +121,8 @@ impl Store {
             writer.points.extend(points.map(|one| Point { time: i64::from(one.time), value: one.value() }));
         }
         let mut report = WriteReport { points: writer.points.len() as u64, ..WriteReport::default() };
-        let done = self.write_file(tree, writer, &mut report, now);
+        let done = self.write_file(tree, writer, &mut report, (now, is_first));
+        let of_one_file = matches!(&done, Err((_, FileError::Disk(error))) if is_of_one_file(*error, tree));
         let mut part = locked(&self.parts[part]);
         let freed = match done {
             Ok(Some(header)) => {
@@ -105,8 +134,14 @@ impl Store {
                 part.wait_for_create(due);
                 0
             }
+            Err((path, FileError::Disk(error))) if of_one_file && due.is_last_attempt() => {
+                report.error = Some((path, WriteError::Unusable(FileError::Disk(error))));
+                self.refuse(Refusal::UnusableFile, report.points);
+                part.done(due, FileState::Unusable)
+            }
             Err((path, FileError::Disk(error))) => {
-                report.error = Some((path, WriteError::Disk(error)));
+                let what = if of_one_file { WriteError::File(error) } else { WriteError::Disk(error) };
+                report.error = Some((path, what));
                 part.failed(due, now);
                 0
             }
@@ -123,13 +158,13 @@ impl Store {
         report
     }
 
-    /// None: there is no file, and none may be created now.
+    /// None: there is no file, and none may be created now. `is_first`: the file was not written since the store was opened.
     fn write_file<T: FileTree>(
         &self,
         tree: &T,
         writer: &mut Writer,
         report: &mut WriteReport,
-        now: i64,
+        (now, is_first): (i64, bool),
     ) -> Result<Option<Arc<Header>>, (String, FileError)> {
         let located = path_of(&writer.name, self.options.names).expect("names without a path are refused");
         let path = located.path;
@@ -165,6 +200,10 @@ impl Store {
         let updated = file.and_then(|mut file| {
             if self.options.lock {
                 file.file().lock()?;
+            }
+            // After a sync that failed, nobody knows whether the header of a new file is on the disk.
+            if is_first {
+                file.rewrite_header()?;
             }
             let options = &self.options.update;
             report.written = file.update_many(&mut writer.points, now, options, &mut writer.scratch)?;

@@ -126,6 +126,27 @@ fn steps(tree: &Path, series: u32) -> Vec<u32> {
 }
 
 #[test]
+fn files_that_cannot_be_written_are_named_and_hold_up_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path().join("whisper");
+    // Folders in the place of files.
+    for series in 0..100 {
+        fs::create_dir_all(tree.join(format!("hosts/h{series}/load.wsp"))).expect("a new folder");
+    }
+    let rules = "write_after = \"1s\"\nschemas = [{ pattern = \"\", retentions = \"10s:1h\" }]\n";
+    let mut daemon = Builder::native(&config(&tree, rules)).start();
+    send(&daemon, 0..300, now(), 1.0);
+    daemon.wait_logged("its points wait");
+    let written = |series: u32| tree.join(format!("hosts/h{series}/load.wsp")).is_file();
+    wait_for("the others to be written", || (100..300).all(written).then_some(()));
+    assert_eq!(daemon.output("store")["state"], "up");
+    let named = daemon.stderr().lines().filter(|line| line.contains("its points wait")).count();
+    assert!((1..=20).contains(&named), "{named} lines");
+    daemon.assert_sums_hold();
+    daemon.stop();
+}
+
+#[test]
 fn online_migration_changes_existing_files_in_the_background() {
     let folder = tempfile::tempdir().expect("a folder");
     let tree = folder.path().join("whisper");

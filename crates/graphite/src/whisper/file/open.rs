@@ -160,6 +160,14 @@ impl<F: TreeFile> WhisperFile<F> {
         Ok(Some(before))
     }
 
+    /// Writes the header again: after a sync that failed, it may be in the system's memory only.
+    ///
+    /// # Errors
+    /// What the disk reports.
+    pub fn rewrite_header(&self) -> Result<(), DiskError> {
+        self.file.write_at(0, &self.header.to_bytes())
+    }
+
     pub(super) fn archive(&self, index: usize) -> Archive {
         self.header.archives()[index]
     }

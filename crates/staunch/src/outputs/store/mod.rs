@@ -13,9 +13,8 @@ mod upkeep;
 mod writing;
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config::plan::WhisperPlan;
@@ -38,20 +37,37 @@ pub fn run(plan: &WhisperPlan, data_dir: &Path, outlet: &Arc<Outlet>, stores: &S
     let mut sender = StoreSender::new(Arc::clone(&outlet.account));
     let mut teller = Teller::new(plan.path.display().to_string());
     let names = data_dir.join(&outlet.name).join("catalog");
-    let opened = open(plan, &names, outlet, &mut sender, &mut teller);
-    let Some(Opened { store, tree, names, _lock }) = opened else {
-        sender.finish_stop(&mut *outlet.queue(), Clock::now());
-        return end(outlet, 0, sender.state());
-    };
+    while let Some(opened) = open(plan, &names, outlet, &mut sender, &mut teller) {
+        (sender, teller) = serve(plan, opened, outlet, stores, (sender, teller));
+        if outlet.is_stopping() {
+            break;
+        }
+        sender.begin_anew();
+    }
+    sender.finish_stop(&mut *outlet.queue(), Clock::now());
+    end(outlet, 0, sender.state());
+}
+
+/// Runs an open store until its outlet stops, or a sync fails.
+fn serve(
+    plan: &WhisperPlan,
+    opened: Opened,
+    outlet: &Arc<Outlet>,
+    stores: &Stores,
+    (sender, teller): (StoreSender, Teller),
+) -> (StoreSender, Teller) {
+    let Opened { store, tree, names, _lock } = opened;
     let walk = Mutex::default();
     let (name, figures) = (outlet.name.clone(), StoreFigures::default());
     let open = Arc::new(OpenStore { name, store, tree, walk, figures });
     stores.add(&open);
-    let (ends, has_written) = (AtomicBool::new(false), AtomicBool::new(false));
-    let running = Running { plan, outlet, open: &open, sender: Mutex::new(sender), ends, has_written };
+    let (ends, has_written, sync_failed) = Default::default();
+    let sender = Mutex::new(sender);
+    let running = Running { plan, outlet, open: &open, sender, ends, has_written, sync_failed };
+    let teller = Mutex::new(teller);
     std::thread::scope(|scope| {
         let writing = std::thread::Builder::new().name(format!("whisper {}", outlet.name));
-        let started = writing.spawn_scoped(scope, || writing::run(&running, names, teller));
+        let started = writing.spawn_scoped(scope, || writing::run(&running, names, &teller));
         if let Err(error) = &started {
             let name = &outlet.name;
             tracing::error!(
@@ -62,9 +78,8 @@ pub fn run(plan: &WhisperPlan, data_dir: &Path, outlet: &Arc<Outlet>, stores: &S
         feed::run(&running);
     });
     stores.remove(&open);
-    let mut sender = running.sender();
-    sender.finish_stop(&mut *outlet.queue(), Clock::now());
-    end(outlet, 0, sender.state());
+    let sender = running.sender.into_inner().unwrap_or_else(PoisonError::into_inner);
+    (sender, teller.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Opens the folder, again and again until it succeeds. None when the outlet stops before.

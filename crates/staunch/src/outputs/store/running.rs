@@ -23,6 +23,8 @@ pub(super) struct Running<'a> {
     pub(super) ends: AtomicBool,
     /// The writing thread has ended.
     pub(super) has_written: AtomicBool,
+    /// A sync of the tree failed: what was written since the last one may be lost, and is written again from the queue.
+    pub(super) sync_failed: AtomicBool,
 }
 
 impl Running<'_> {

@@ -1,11 +1,11 @@
 //! Writes points to files, looks at the files that are there, syncs the tree, and settles blocks.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use deliver::Failure;
-use graphite::store::{Refusal, Rules, Walk, WriteError, Writer};
+use graphite::store::{ATTEMPTS_MAX, Refusal, Rules, Walk, WriteError, Writer};
 use model::{CopyOutcome, DiskError, Dropped, FileTree as _, SECOND_NS};
 
 use super::opening;
@@ -30,9 +30,15 @@ const ERROR_PAUSE: Duration = Duration::from_millis(500);
 /// Files that are written before other work is looked at.
 const JOBS: usize = 256;
 
+/// Time between two tries of files that were unusable.
+const TRY_AGAIN_EVERY_NS: u64 = 600 * SECOND_NS;
+
+/// Most lines of the log about files that cannot be written, in that time.
+const FILES_NAMED_MAX: u64 = 20;
+
 struct Writing<'a, 'r> {
     running: &'a Running<'r>,
-    teller: Teller,
+    teller: MutexGuard<'a, Teller>,
     writer: Writer,
     walk: Option<Walk>,
     names: SavedNames,
@@ -46,15 +52,18 @@ struct Writing<'a, 'r> {
     /// Up to this block, all is settled.
     settled: u64,
     is_failing: bool,
+    /// When unusable files were tried again, and how many files could not be written since then.
+    tried_again_ns: u64,
+    bad_files: u64,
 }
 
 /// Runs until the store ends.
-pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: Teller) {
+pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: &Mutex<Teller>) {
     let now_ns = Clock::mono_ns();
     let sync_every_ns = SYNC_EVERY_NS.min(running.plan.write_after_ms.saturating_mul(1_000_000));
     let mut writing = Writing {
         running,
-        teller,
+        teller: teller.lock().unwrap_or_else(PoisonError::into_inner),
         writer: Writer::default(),
         walk: Some(Walk::default()),
         names,
@@ -65,6 +74,8 @@ pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: Teller) {
         others: Vec::new(),
         settled: 0,
         is_failing: false,
+        tried_again_ns: now_ns,
+        bad_files: 0,
     };
     let begun = writing.names.begin(&running.open.store);
     writing.saved(begun);
@@ -78,8 +89,16 @@ pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: Teller) {
         if now_ns.saturating_sub(writing.synced_ns) >= sync_every_ns {
             writing.sync();
         }
+        if running.sync_failed.load(Relaxed) && !running.outlet.is_stopping() {
+            running.ends.store(true, Relaxed);
+            running.has_written.store(true, Relaxed);
+            return;
+        }
         if now_ns.saturating_sub(writing.rules_ns) >= RULES_EVERY_NS {
             writing.read_rules();
+        }
+        if now_ns.saturating_sub(writing.tried_again_ns) >= TRY_AGAIN_EVERY_NS {
+            writing.try_again(now_ns);
         }
         if ends && !wrote {
             writing.sync();
@@ -139,10 +158,20 @@ impl Writing<'_, '_> {
         self.running.open.figures.errors.fetch_add(1, Relaxed);
         match error {
             WriteError::Unusable(error) => {
-                tracing::warn!(
-                    "output `{name}`: {path}: {error}; the file is left alone, and points of its series are dropped as \
-                     `unusable_file`"
-                );
+                if self.names_bad_file() {
+                    tracing::warn!(
+                        "output `{name}`: {path}: {error}; the file is left alone, and points of its series are dropped as \
+                         `unusable_file`"
+                    );
+                }
+            }
+            WriteError::File(error) => {
+                if self.names_bad_file() {
+                    tracing::warn!(
+                        "output `{name}`: {path}: {error}; its points wait, and it is tried again {} times; other files are written",
+                        ATTEMPTS_MAX - 1
+                    );
+                }
             }
             WriteError::Disk(error) => {
                 self.is_failing = true;
@@ -151,6 +180,24 @@ impl Writing<'_, '_> {
                 std::thread::sleep(ERROR_PAUSE);
             }
         }
+    }
+
+    /// Whether a file that cannot be written has a line of the log.
+    fn names_bad_file(&mut self) -> bool {
+        self.bad_files += 1;
+        self.bad_files <= FILES_NAMED_MAX
+    }
+
+    /// Looks again at files that were unusable: somebody may have mended them.
+    fn try_again(&mut self, now_ns: u64) {
+        self.tried_again_ns = now_ns;
+        let more = self.bad_files.saturating_sub(FILES_NAMED_MAX);
+        if more > 0 {
+            let name = &self.running.outlet.name;
+            tracing::warn!("output `{name}`: {more} more files could not be written in the last ten minutes");
+        }
+        self.bad_files = 0;
+        self.running.open.store.forget_unusable();
     }
 
     fn works_again(&mut self) {
@@ -225,8 +272,16 @@ impl Writing<'_, '_> {
         if let Err(error) = open.tree.sync_all() {
             open.figures.errors.fetch_add(1, Relaxed);
             self.is_failing = true;
-            let words = format!("sync of {}: {error}", open.tree.root().display());
-            return self.running.failed(Failure::WriteFailed, &words, &mut self.teller);
+            let root = open.tree.root().display();
+            // With another folder in its place nothing was synced, and nothing is lost: it is waited for.
+            let (lost, more) = match error {
+                DiskError::Away => (false, ""),
+                _ => (true, "; points since the last one are written again from the queue"),
+            };
+            let words = format!("sync of {root}: {error}{more}");
+            self.running.failed(Failure::WriteFailed, &words, &mut self.teller);
+            self.running.sync_failed.store(lost, Relaxed);
+            return;
         }
         self.settled = up_to;
         self.running.sender().settle(up_to, &mut self.others);
