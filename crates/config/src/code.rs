@@ -206,6 +206,10 @@ codes! {
         cause "With `ack_when = \"safe\"` a client may forget a line once it is in a queue on disk; with `\"delivered\"`, once it has arrived. A queue with `when_full = \"wait\"` (the default) or `\"drop_oldest\"` drops its oldest lines when it is full: with `safe`, lines that were acknowledged; with `delivered`, lines that were not, so every client gets `err` and has to send its lines again. This is a warning: dropped lines are counted."
         example "[sources.app]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:8125\"]\nack_when = \"safe\"\n\n[outputs.store]\ntype = \"tcp\"\nfrom = [\"app\"]\nto = [\"tcp://10.0.0.5:8125\"]\nqueue = { kind = \"disk\" }"
         mend "Set `when_full = \"block\"` in the queue of each output that reads from the source: its clients then wait until there is room, and nothing is dropped."
+    FinerThanFiles "C042" "A flush is finer than the files that store it"
+        cause "An aggregation flushes more often than the finest archive of a whisper file has points, so each flush overwrites the one before it in the same point. Counters then show a part of what happened. With `schemas_file` the archives are known only when the daemon runs, and there is no warning."
+        example "[sources.app]\ntype = \"statsd\"\n\n[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1s\"\n\n[outputs.store]\ntype = \"whisper\"\nfrom = [\"stats\"]"
+        mend "Give the output a first archive with the step of the window: `schemas = [{ pattern = \"\", retentions = \"1s:6h,10s:1d,1m:7d\" }]`. Or flush less often."
 
     UnsupportedJavascript "I001" "This JavaScript cannot be evaluated"
         cause "The original's file is a JavaScript expression. Literals, `process.env`, simple operators and a few functions are supported; loops, other function calls and the like are not."

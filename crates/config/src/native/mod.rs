@@ -22,6 +22,7 @@ mod carbonlink;
 mod checks;
 mod clusters;
 mod conflicts;
+mod defaults;
 pub(crate) mod fields;
 mod files;
 mod groups;
@@ -48,11 +49,10 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
-
 use model::OutputId;
 use model::limits::OUTPUTS_MAX;
 
+pub use defaults::defaults;
 pub use files::{File, base, by_file, includes};
 pub use outputs::endpoint_name;
 pub use print::{print, print_shown};
@@ -65,7 +65,7 @@ use self::wiring::Named;
 use crate::diagnostic::{Code, Diagnostic, Place, Source, has_errors, nearest};
 use crate::options::table::daemon::TOP;
 use crate::options::{self, Family, Section};
-use crate::plan::{ClusterPlan, Feed, ManagementPlan, OutputPlan, Plan, TransformPlan};
+use crate::plan::{ClusterPlan, Feed, OutputPlan, Plan, TransformPlan};
 
 /// Most sources, transforms, or outputs (each endpoint counted) of one file.
 pub const SECTIONS_MAX: usize = 1000;
@@ -159,6 +159,7 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     wiring::count_names(&mut plan);
     acks::check(&named, &plan, wrong);
     points::check(&named, &plan, wrong);
+    store::check_flushes(&named, &plan, wrong);
     for named in named.iter().filter(|named| named.family == Family::Transforms) {
         if let Some(fields) = &named.fields {
             transforms::resolve(&named.name, fields, &mut plan);
@@ -330,31 +331,5 @@ fn build(
                 plan.clusters.push(ClusterPlan { name, sharding, key, members, labels });
             }
         }
-    }
-}
-
-/// The plan without a configuration file: StatsD on loopback, aggregated every 10 s into Graphite lines on disk (at
-/// most 1 GiB), events in a second file (at most 80 MiB), the management port and HTTP.
-pub fn defaults(data_dir: &Path) -> Plan {
-    use crate::plan::TransformKind::Aggregate;
-    use model::{SourceId, TransformId};
-    let output = |name: &str, kind, feed| OutputPlan::new(name, kind, vec![feed]);
-    let points = outputs::default_kind(Section::OutputGraphiteFile, data_dir, "points");
-    let events = outputs::default_kind(Section::OutputEventFile, data_dir, "events");
-    Plan {
-        sources: vec![sources::default_plan("statsd")],
-        transforms: vec![TransformPlan {
-            name: "aggregate".into(),
-            kind: Aggregate(Box::new(transforms::default_plan())),
-            from: vec![Feed::Source(SourceId(0))],
-        }],
-        outputs: vec![
-            output("points", points, Feed::Transform(TransformId(0))),
-            output("events", events, Feed::Source(SourceId(0))),
-        ],
-        management: vec![ManagementPlan::default()],
-        data_dir: data_dir.to_owned(),
-        built_in: true,
-        ..Plan::default()
     }
 }

@@ -7,9 +7,12 @@ use graphite::whisper::{Layout, parse_retentions};
 
 use super::fields::Fields;
 use super::value::Checked;
+use super::wiring::Named;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::options::Family;
 use crate::options::table::whisper::STORE;
-use crate::plan::{OutputPlan, SYNC_WINDOW_MS, WhisperPlan};
+use crate::plan::{Feed, OutputKind, OutputPlan, Plan, SYNC_WINDOW_MS, WhisperPlan};
+use crate::text::duration;
 
 /// Reads the options of a store.
 pub(super) fn fill(plan: &mut WhisperPlan, fields: &Fields, wrong: &mut Vec<Diagnostic>) {
@@ -65,6 +68,52 @@ fn check_retentions(table: &Fields, wrong: &mut Vec<Diagnostic>) {
         wrong
             .push(mistake.hint("write step:length for each archive, finest first, such as \"10s:6h,1m:7d\""));
     }
+}
+
+/// Warns of aggregations that flush more often than any file of the store has points.
+pub(super) fn check_flushes(named: &[Named], plan: &Plan, wrong: &mut Vec<Diagnostic>) {
+    for output in &plan.outputs {
+        let OutputKind::Whisper(store) = &output.kind else { continue };
+        let Some(step_s) = finest_step_s(store) else { continue };
+        for (name, window_ms) in windows(plan, &output.from) {
+            if window_ms >= u64::from(step_s) * 1000 {
+                continue;
+            }
+            let section = named.iter().find(|one| one.family == Family::Outputs && one.name == output.name);
+            let place = section.and_then(|one| Some(one.from().iter().find(|(from, _)| from == name)?.1));
+            let every = duration(window_ms);
+            let message = format!(
+                "`{name}` flushes every {every}, and files of output `{}` have a point each {}",
+                output.name,
+                duration(u64::from(step_s) * 1000)
+            );
+            let hint = format!("begin the archives with that step: retentions = \"{every}:6h,1m:7d\"");
+            let warning = Diagnostic::warning(Code::FinerThanFiles, message);
+            wrong.push(
+                Diagnostic { place, ..warning }.label("only the last flush of a step is kept").hint(hint),
+            );
+        }
+    }
+}
+
+/// The finest step of all files that the store creates, in seconds. None when its rules are in a file.
+fn finest_step_s(store: &WhisperPlan) -> Option<u32> {
+    if store.schemas_file.is_some() {
+        return None;
+    }
+    let own = store.schemas.iter().map(|schema| &*schema.retentions);
+    let default = store.schemas.is_empty().then_some(WhisperPlan::RETENTIONS);
+    let first = |text: &str| parse_retentions(text).ok()?.first().map(|archive| archive.step);
+    own.chain(default).filter_map(first).min()
+}
+
+/// The aggregations among these nodes, and their windows.
+fn windows<'a>(plan: &'a Plan, from: &'a [Feed]) -> impl Iterator<Item = (&'a str, u64)> {
+    from.iter().filter_map(|feed| {
+        let Feed::Transform(id) = feed else { return None };
+        let transform = plan.transforms.get(usize::from(id.0))?;
+        Some((&*transform.name, transform.kind.as_aggregate()?.plan.window_ms))
+    })
 }
 
 /// The queue of a store is on disk, because it keeps the points that are not in their files yet.

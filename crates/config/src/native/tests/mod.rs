@@ -6,12 +6,14 @@ mod plans;
 mod relay_plans;
 mod relays;
 
+use std::path::Path;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::diagnostic::{Severity, render};
 use crate::options::{Default, Row, Type};
-use crate::plan::OutputKind;
+use crate::plan::{ManagementPlan, OutputKind};
 
 fn run(text: &str, format: Format) -> (Option<Plan>, Vec<Diagnostic>) {
     check(Source { name: "test", text }, format)
@@ -444,11 +446,8 @@ fn the_defaults_stay_on_loopback_and_print_as_a_file() {
     assert!(plan.built_in && plan.http.unwrap().ip().is_loopback());
     let (read, wrong) = run(&print(&plan), Format::Toml);
     assert_eq!((read, wrong), (Some(Plan { built_in: false, ..plan.clone() }), Vec::new()));
-    let OutputKind::GraphiteFile { path, file_bytes_max, files_max, .. } = &plan.outputs[0].kind else {
-        panic!("points go to a file")
-    };
-    assert_eq!(path, Path::new("d/points/points.graphite"));
-    assert_eq!(file_bytes_max * u64::from(files_max + 1), 1 << 30);
+    let OutputKind::Whisper(store) = &plan.outputs[0].kind else { panic!("points go to a store") };
+    assert_eq!((&*store.path, store.files_bytes_max), (Path::new("d/store/whisper"), 4 << 30));
 }
 
 #[test]

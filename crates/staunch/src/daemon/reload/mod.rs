@@ -496,9 +496,17 @@ fn options_that_a_reload_cannot_change_are_logged() {
     assert_eq!(unchanged_until_restart(&old, &new), notes);
 }
 
+/// A plan without a queue on disk.
+#[cfg(test)]
+fn in_memory() -> Plan {
+    let mut plan = config::defaults(std::path::Path::new("."));
+    plan.outputs.retain(|output| !output.queue_kind.is_disk());
+    plan
+}
+
 #[test]
 fn options_that_a_reload_cannot_change_are_logged_until_they_agree() {
-    let old = config::defaults(std::path::Path::new("."));
+    let old = in_memory();
     let mut new = old.clone();
     (new.http, new.data_dir) = (None, "elsewhere".into());
     new.sources[0].receive_buffer_bytes += 1;
@@ -520,7 +528,7 @@ fn options_that_a_reload_cannot_change_are_logged_until_they_agree() {
 
 #[test]
 fn a_queue_whose_kind_changes_at_the_next_start_is_logged() {
-    let mut old = config::defaults(std::path::Path::new("."));
+    let mut old = in_memory();
     let mut new = old.clone();
     new.data_dir = "elsewhere".into();
     assert_eq!(kept_queues(&old, &new), ["the new `data_dir`, for checkpoints,"]);

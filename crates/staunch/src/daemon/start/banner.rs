@@ -4,8 +4,9 @@ use std::path::Path;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use config::kinds::RecordKind;
-use config::plan::{HttpPlan, Link, OutputFacts, OutputKind, Plan, StreamLink};
+use config::plan::{HttpPlan, Link, OutputKind, Plan, StreamLink};
+
+use wire::graphite::Namespace;
 
 use crate::admin::accounts::{output_word, source_word};
 use crate::daemon::shared::Shared;
@@ -94,19 +95,25 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
         let options = curl_options(&plan.http_server);
         format!("curl {options}{quote}{scheme}://{}/api/v1/{page}{quote}", within(http))
     }));
-    let points = plan.outputs.iter().find_map(|output| match output.kind.facts() {
-        OutputFacts { link: Link::File { path, .. }, takes, .. } if takes.contains(&RecordKind::Points) => {
-            Some(path.display())
-        }
-        _ => None,
-    });
-    if let Some(path) = points.filter(|_| plan.built_in) {
-        tips.push(format!("tail {path}      from the first flush on, every 10 s"));
-    }
+    tips.extend(http.and_then(|http| render_tip(plan, scheme, http)));
     for (at, tip) in tips.iter().enumerate() {
         lines.push(format!("{:<9}{tip}", if at == 0 { "try it:" } else { "" }));
     }
     lines.join("\n") + "\n"
+}
+
+/// A URL for the points of the other tips, if there is a store. With a token or TLS it would not open by a click.
+fn render_tip(plan: &Plan, scheme: &str, http: SocketAddr) -> Option<String> {
+    let store = plan.outputs.iter().find_map(|output| match &output.kind {
+        OutputKind::Whisper(store) => Some(store),
+        _ => None,
+    })?;
+    let server = &plan.http_server;
+    if server.tls.is_some() || server.token_file.is_some() || store.namespace != Namespace::default() {
+        return None;
+    }
+    let target = if plan.aggregates().next().is_some() { "stats_counts.hello.world" } else { "hello.world" };
+    Some(format!("{scheme}://{}/render?target={target}&from=-5min&format=json", within(http)))
 }
 
 /// Warns in the log of each listener that is open to a network without protection, as `staunch check` does.
