@@ -1,6 +1,7 @@
 //! What a search found, as `/metrics/find`, `/metrics/expand`, `/metrics/index.json` and `/tags` answer it (spec graphite §6.6 to §6.9).
 
 use crate::catalog::{Counted, Found};
+use crate::whisper::Header;
 
 use super::json::{push_text, push_texts};
 
@@ -101,6 +102,26 @@ pub fn expanded(queries: &[(String, Found)], leaves_only: bool, by_query: bool) 
         out.push(b']');
     }
     out.push(b'}');
+    out
+}
+
+/// The header of the file of a series, as go-carbon answers it.
+pub fn info(name: &[u8], header: &Header) -> Vec<u8> {
+    let mut out = b"{\"name\": ".to_vec();
+    push_text(name, &mut out);
+    out.extend_from_slice(b", \"aggregationMethod\": ");
+    push_text(header.method.name().as_bytes(), &mut out);
+    let (retention, factor) = (header.retention(), header.x_files_factor);
+    out.extend_from_slice(
+        format!(", \"maxRetention\": {retention}, \"xFilesFactor\": {factor}, \"retentions\": [").as_bytes(),
+    );
+    for (number, archive) in header.archives().iter().enumerate() {
+        let comma = if number > 0 { ", " } else { "" };
+        let (step, points) = (archive.step, archive.points);
+        let row = format!("{comma}{{\"secondsPerPoint\": {step}, \"numberOfPoints\": {points}}}");
+        out.extend_from_slice(row.as_bytes());
+    }
+    out.extend_from_slice(b"]}");
     out
 }
 

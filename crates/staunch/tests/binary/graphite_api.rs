@@ -120,3 +120,61 @@ fn mistakes_name_their_place_and_what_to_do() {
     assert!(answer.contains("servers.web2.cpu,") && answer.contains("|"), "{answer}");
     daemon.stop();
 }
+
+/// The head and the bytes of an answer.
+fn bytes_of(daemon: &Daemon, path: &str) -> (String, Vec<u8>) {
+    let mut stream = TcpStream::connect(daemon.http()).expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("it answers");
+    let end = answer.windows(4).position(|part| part == b"\r\n\r\n").expect("a head");
+    (String::from_utf8_lossy(&answer[..end]).into_owned(), answer[end + 4..].to_vec())
+}
+
+#[test]
+fn every_format_has_its_type_and_its_bytes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = now() - 20;
+    let mut daemon = daemon(folder.path(), at);
+    let range = format!("from={}&until={}&now={}", at - 30, at, at + 10);
+    for (format, kind, begins, has) in [
+        ("pickle", "application/pickle", &b"\x80\x02]("[..], &b"servers.web1.cpu"[..]),
+        ("msgpack", "application/x-msgpack", b"\x95\x89\xa4name", b"\xb1consolidationFunc"),
+        ("protobuf", "application/x-protobuf", b"\n", b"servers.web5.cpu"),
+        ("carbonapi_v2_pb", "application/x-protobuf", b"\n", b"servers.web5.cpu"),
+        ("carbonapi_v3_pb", "application/x-protobuf", b"\n", b"\x1a\x07average"),
+        ("dygraph", "application/json", b"{\"labels\" : [\"Time\", \"servers.web1.cpu\"", b"000, 1.5, 2.5"),
+        ("rickshaw", "application/json", b"[{\"target\": \"servers.web1.cpu\"", b"\"y\": 1.5}"),
+    ] {
+        let (head, body) =
+            bytes_of(&daemon, &format!("/render?target=servers.*.cpu&{range}&format={format}"));
+        assert!(head.contains(" 200 ") && head.contains(kind), "{format}: {head}");
+        let shown = String::from_utf8_lossy(&body);
+        assert!(body.starts_with(begins), "{format}: {shown}");
+        assert!(body.windows(has.len()).any(|part| part == has), "{format}: {shown}");
+    }
+    for (format, kind, begins) in [
+        ("pickle", "application/pickle", &b"\x80\x02](}(X\x04\0\0\0path"[..]),
+        ("msgpack", "application/x-msgpack", b"\x95\x82\xa4path\xacservers.web1\xa7is_leaf\xc2"),
+        ("protobuf", "application/x-protobuf", b"\n\x09servers.*\x12"),
+        ("carbonapi_v3_pb", "application/x-protobuf", b"\n"),
+    ] {
+        let (head, body) = bytes_of(&daemon, &format!("/metrics/find?query=servers.*&format={format}"));
+        assert!(head.contains(kind) && body.starts_with(begins), "{format}: {head} {body:?}");
+    }
+    let all: Vec<String> = (1..=5).map(|web| format!("servers.web{web}.cpu")).collect();
+    let listed = daemon.json("/metrics/list");
+    assert_eq!(listed["Metrics"].as_array().map(Vec::len), Some(6), "{listed}");
+    assert!(all.iter().all(|name| listed["Metrics"].to_string().contains(name)));
+    let want = json!({
+        "name": "servers.web1.cpu", "aggregationMethod": "average", "maxRetention": 604_800, "xFilesFactor": 0,
+        "retentions": [
+            {"secondsPerPoint": 10, "numberOfPoints": 8640}, {"secondsPerPoint": 60, "numberOfPoints": 10_080},
+        ],
+    });
+    assert_eq!(daemon.json("/info?target=servers.web1.cpu"), want);
+    let answer = daemon.get("/info?target=servers.none");
+    assert!(answer.status == 404 && answer.body.contains("there is no series"), "{}", answer.body);
+    daemon.stop();
+}

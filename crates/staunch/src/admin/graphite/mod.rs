@@ -39,12 +39,14 @@ const VERSION: &str = "1.1.10";
 type Query = fn(&Parameters, &mut AllStores) -> Result<Page, Refusal>;
 
 /// Paths, and what answers them.
-const QUERIES: [(&str, Query); 9] = [
+const QUERIES: [(&str, Query); 11] = [
     ("/render", render::answer),
     ("/metrics/find", names::find),
     ("/metrics", names::find),
     ("/metrics/expand", names::expand),
     ("/metrics/index.json", names::index),
+    ("/metrics/list", names::list),
+    ("/info", names::info),
     ("/tags", names::tags),
     ("/tags/findSeries", names::find_series),
     ("/tags/autoComplete/tags", names::complete_tags),

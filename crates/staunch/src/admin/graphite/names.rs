@@ -1,17 +1,17 @@
 //! `/metrics/find`, `/metrics/expand`, `/metrics/index.json` and `/tags` (spec graphite §6.6 to §6.9).
 
 use axum::http::StatusCode;
-use graphite::answer::{find, json};
+use graphite::answer::{find, json, msgpack, pickle, protobuf};
 use graphite::catalog::{
     Completion, Counted, Expressions, Filter, Found, Listing, Progress, SearchError, SearchLimits, TagList,
-    TagSearch, Wanted, completer_query,
+    TagSearch, Wanted, completer_query, normal_name,
 };
 use graphite::query::Selector;
-use graphite::store::SEARCH_STEPS;
+use graphite::store::{Reader, SEARCH_STEPS};
 
 use super::parameters::{Parameters, bad};
 use super::queries::{AllStores, NAMES_MAX, no_store, refusal};
-use super::render::{Page, wrapped};
+use super::render::{MSGPACK, PICKLE, PROTOBUF, Page, wrapped};
 use crate::admin::refusal::Refusal;
 
 /// Steps of one search: some ten seconds.
@@ -37,8 +37,18 @@ pub(super) fn find(parameters: &Parameters, stores: &mut AllStores) -> Result<Pa
             find::nodes(&found(query, wanted, stores)?, usize::try_from(position).ok())
         }
         "json" => find::paths(&found(query, wanted, stores)?, (0, stores.now)),
+        "pickle" => return Ok((PICKLE, pickle::paths(&found(query, wanted, stores)?, (0, stores.now)))),
+        "msgpack" => return Ok((MSGPACK, msgpack::paths(&found(query, wanted, stores)?, (0, stores.now)))),
+        "protobuf" | "protobuf3" | "carbonapi_v2_pb" => {
+            return Ok((PROTOBUF, protobuf::paths_v2(&found(query, wanted, stores)?, query)));
+        }
+        "carbonapi_v3_pb" => {
+            return Ok((PROTOBUF, protobuf::paths_v3(&found(query, wanted, stores)?, query)));
+        }
         other => {
-            let why = "Invalid value for 'format' parameter: it is treejson, completer, nodelist or json";
+            let other: String = other.chars().take(40).collect();
+            let why = "Invalid value for 'format' parameter: it is treejson, completer, nodelist, json, pickle, msgpack, \
+                       protobuf or carbonapi_v3_pb";
             return Err(bad(format!("{why}, not `{other}`")));
         }
     };
@@ -60,9 +70,40 @@ pub(super) fn expand(parameters: &Parameters, stores: &mut AllStores) -> Result<
 
 /// `/metrics/index.json`
 pub(super) fn index(parameters: &Parameters, stores: &mut AllStores) -> Result<Page, Refusal> {
+    let names = all_names(parameters.flag("tagged"), stores)?;
+    wrapped(parameters, json::texts(names.iter().map(Vec::as_slice)))
+}
+
+/// `/metrics/list`, as go-carbon answers it.
+pub(super) fn list(parameters: &Parameters, stores: &mut AllStores) -> Result<Page, Refusal> {
+    let names = all_names(true, stores)?;
+    let mut page = b"{\"Metrics\": ".to_vec();
+    page.extend(json::texts(names.iter().map(Vec::as_slice)));
+    page.push(b'}');
+    wrapped(parameters, page)
+}
+
+/// `/info`, as go-carbon answers it: the header of the file of one series.
+pub(super) fn info(parameters: &Parameters, stores: &mut AllStores) -> Result<Page, Refusal> {
+    let name = required(parameters, "target")?;
+    let normal = normal_name(name.as_bytes()).map_err(|_| bad("`target` is not the name of a series"))?;
+    for store in stores.stores() {
+        let reader = Reader::new(&store.store, &store.tree, stores.now, || Ok(()));
+        let header = reader.header(&normal);
+        let header =
+            header.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{name}: {error}")))?;
+        if let Some(header) = header {
+            return wrapped(parameters, find::info(&normal, &header));
+        }
+    }
+    Err((StatusCode::NOT_FOUND, format!("there is no series `{name}`: /metrics/find?query=… finds names")))
+}
+
+/// All names, sorted; those of series with tags only if they are wanted.
+fn all_names(tagged: bool, stores: &mut AllStores) -> Result<Vec<Vec<u8>>, Refusal> {
     let mut names: Vec<Vec<u8>> = Vec::new();
     for store in stores.stores().to_vec() {
-        let mut listing = Listing::new(parameters.flag("tagged"), LIMITS);
+        let mut listing = Listing::new(tagged, LIMITS);
         while listing.step(&store.store.catalog(), SEARCH_STEPS).map_err(too_much)? == Progress::More {
             stores.goes_on().map_err(|stop| refusal(stop.into()))?;
         }
@@ -70,7 +111,7 @@ pub(super) fn index(parameters: &Parameters, stores: &mut AllStores) -> Result<P
     }
     names.sort_unstable();
     names.dedup();
-    wrapped(parameters, json::texts(names.iter().map(Vec::as_slice)))
+    Ok(names)
 }
 
 /// `/tags`

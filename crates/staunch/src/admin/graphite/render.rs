@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use graphite::answer::json::JsonOptions;
-use graphite::answer::{json, text};
+use graphite::answer::{charts, json, msgpack, pickle, protobuf, text};
 use graphite::query::time::{Clock, parse_time};
 use graphite::query::{Code, Compat, QueryError, Range, Request, TimeZone, limit_points, render};
 
@@ -14,6 +14,9 @@ use crate::admin::refusal::Refusal;
 pub(super) type Page = (&'static str, Vec<u8>);
 
 pub(super) const JSON: &str = "application/json";
+pub(super) const PICKLE: &str = "application/pickle";
+pub(super) const MSGPACK: &str = "application/x-msgpack";
+pub(super) const PROTOBUF: &str = "application/x-protobuf";
 const TEXT: &str = "text/plain; charset=utf-8";
 const CSV: &str = "text/csv; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
@@ -27,7 +30,30 @@ enum Format {
     Json,
     Csv,
     Raw,
+    Pickle,
+    Msgpack,
+    Dygraph,
+    Rickshaw,
+    /// carbonapi's second protocol.
+    Protobuf2,
+    /// carbonapi's third protocol.
+    Protobuf3,
 }
+
+/// Words of `format`. carbonapi and go-carbon call their second protocol by three names.
+const FORMATS: [(&str, Format); 11] = [
+    ("json", Format::Json),
+    ("csv", Format::Csv),
+    ("raw", Format::Raw),
+    ("pickle", Format::Pickle),
+    ("msgpack", Format::Msgpack),
+    ("dygraph", Format::Dygraph),
+    ("rickshaw", Format::Rickshaw),
+    ("protobuf", Format::Protobuf2),
+    ("protobuf3", Format::Protobuf2),
+    ("carbonapi_v2_pb", Format::Protobuf2),
+    ("carbonapi_v3_pb", Format::Protobuf3),
+];
 
 /// The time range of a request: from and until, in order.
 pub(super) fn range(parameters: &Parameters, now: i64, zone: &TimeZone) -> Result<(Range, i64), Refusal> {
@@ -54,16 +80,19 @@ pub(super) fn zone(parameters: &Parameters) -> TimeZone {
 }
 
 fn format(parameters: &Parameters) -> Result<Format, Refusal> {
-    if parameters.get("rawData").is_some() {
-        return Ok(Format::Raw);
+    let flags = [("rawData", Format::Raw), ("pickle", Format::Pickle)];
+    if let Some((_, format)) = flags.into_iter().find(|(flag, _)| parameters.get(flag).is_some()) {
+        return Ok(format);
     }
-    match parameters.get("format") {
-        Some("json") => Ok(Format::Json),
-        Some("csv") => Ok(Format::Csv),
-        Some("raw") => Ok(Format::Raw),
-        Some(other) => Err(bad(format!("`format` is json, csv or raw, not `{other}`"))),
-        None => Err(bad("add `format=json`, `csv` or `raw`")),
-    }
+    let words = || FORMATS.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+    let Some(given) = parameters.get("format") else {
+        return Err(bad(format!("add `format=json`, or another one of {}", words())));
+    };
+    let known = FORMATS.iter().find(|(word, _)| *word == given);
+    known.map(|(_, format)| *format).ok_or_else(|| {
+        let given: String = given.chars().take(40).collect();
+        bad(format!("`format` is one of {}, not `{given}`", words()))
+    })
 }
 
 /// Answers a request.
@@ -107,6 +136,12 @@ pub(super) fn answer(parameters: &Parameters, stores: &mut AllStores) -> Result<
         }
         Format::Csv => (CSV, text::csv(&series, &zone)),
         Format::Raw => (TEXT, text::raw(&series)),
+        Format::Pickle => (PICKLE, pickle::series(&series)),
+        Format::Msgpack => (MSGPACK, msgpack::series(&series)),
+        Format::Dygraph => wrapped(parameters, charts::dygraph(&series))?,
+        Format::Rickshaw => wrapped(parameters, charts::rickshaw(&series))?,
+        Format::Protobuf2 => (PROTOBUF, protobuf::series_v2(&series)),
+        Format::Protobuf3 => (PROTOBUF, protobuf::series_v3(&series, (range.from, range.until))),
     })
 }
 
