@@ -51,6 +51,7 @@ test:
 	@$(STEP) whisper compat/whisper.py
 	@$(STEP) render-harness compat/render.py --self-test --calls 3
 	@$(STEP) render compat/render.py --calls 24
+	@$(STEP) graphite-web compat/graphite_web.py --requests 200
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py
 	@$(STEP) docs $(MAKE) --no-print-directory docs
@@ -118,6 +119,8 @@ compat: tools
 	compat/whisper.py --sequences 3000
 	compat/render.py --self-test
 	compat/render.py --calls 400
+	compat/graphite_web.py --self-test
+	compat/graphite_web.py --requests 3000
 	compat/original_tests.js --self-test
 	compat/original_tests.js
 	compat/clients/run.py

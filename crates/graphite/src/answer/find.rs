@@ -185,6 +185,9 @@ mod tests {
         let want = r#"{"metrics": [{"path": "a.b.", "name": "b", "is_leaf": "0"}, {"path": "a.b", "name": "b", "is_leaf": "1"}, {"path": "a.x", "name": "x", "is_leaf": "1"}]}"#;
         assert_eq!(text(completer(&found("a.*"), false)), want);
         assert_eq!(text(nodes(&found("a.*"), Some(0))), r#"{"nodes": ["a"]}"#);
+        // A branch and a leaf of one name are more than one.
+        assert!(text(tree(&found("a.b"), b"a.b", true)).starts_with(r#"[{"text": "*", "id": "a.*""#));
+        assert!(!text(tree(&found("a.x"), b"a.x", true)).contains('*'));
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(super) fn series(all: &[Series], mut out: impl Encoder) -> Vec<u8> {
 
 /// Paths, and for leaves the time that they cover: `[oldest, now]`.
 pub(super) fn paths(found: &Found, (start, end): (i64, i64), mut out: impl Encoder) -> Vec<u8> {
-    let rows: Vec<_> = found.rows_by_path().collect();
+    let rows: Vec<_> = found.rows().collect();
     out.list(rows.len());
     for (node, is_leaf) in rows {
         out.map(if is_leaf { 3 } else { 2 });

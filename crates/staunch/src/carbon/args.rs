@@ -71,7 +71,7 @@ pub(crate) struct CarbonArgs {
     /// carbon.conf; rule files are beside it.
     #[arg(short = 'c', long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Instance: `b` for [cache:b].
+    /// Instance: `b` for `[cache:b]`.
     #[arg(long, value_name = "NAME", default_value = "a")]
     pub(super) instance: String,
     /// Stay in the foreground, log to stderr.

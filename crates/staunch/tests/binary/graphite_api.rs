@@ -154,6 +154,14 @@ fn every_format_has_its_type_and_its_bytes() {
         assert!(body.starts_with(begins), "{format}: {shown}");
         assert!(body.windows(has.len()).any(|part| part == has), "{format}: {shown}");
     }
+    // Zones are known on a machine without a database of them, too.
+    let hour = |zone| {
+        let (_, body) =
+            bytes_of(&daemon, &format!("/render?target=servers.web1.cpu&{range}&format=csv&tz={zone}"));
+        String::from_utf8_lossy(&body).split([' ', ':']).nth(1).and_then(|hour| hour.parse::<i64>().ok())
+    };
+    let (utc, kolkata) = (hour("UTC").expect("an hour"), hour("Asia/Kolkata").expect("an hour"));
+    assert!([5, 6].contains(&(kolkata - utc).rem_euclid(24)), "{utc} {kolkata}");
     for (format, kind, begins) in [
         ("pickle", "application/pickle", &b"\x80\x02](}(X\x04\0\0\0path"[..]),
         ("msgpack", "application/x-msgpack", b"\x95\x82\xa4path\xacservers.web1\xa7is_leaf\xc2"),

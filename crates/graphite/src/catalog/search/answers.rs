@@ -42,7 +42,8 @@ impl Found {
             }
         }
         rows.sort_by_key(|row| !row.branch);
-        if wildcards && rows.len() > 1 {
+        // A name that is both counts as two.
+        if wildcards && self.rows().nth(1).is_some() {
             let any_branch = rows[0].branch;
             rows.insert(0, row(b"*", any_branch));
         }

@@ -69,7 +69,8 @@ fn answers_have_the_order_and_uniqueness_of_graphite_web() {
         tree("servers.*.cpu.*", false),
         ["system servers.*.cpu.system false", "user servers.*.cpu.user false"]
     );
-    assert_eq!(tree("x.*", true).len(), 1, "no row `*` beside one row");
+    assert_eq!(tree("x.*", true).len(), 2, "a branch and a leaf of one name are more than one");
+    assert_eq!(tree("st*.b*", true).len(), 1, "no row `*` beside one name");
     let completer: Vec<String> = search("x.*")
         .completer_rows(true)
         .iter()
