@@ -49,6 +49,7 @@ test:
 	@$(STEP) carbon compat/carbon.py
 	@$(STEP) carbon-cache compat/carbon_cache.py
 	@$(STEP) whisper compat/whisper.py
+	@$(STEP) whisper-tools compat/whisper_tools.py
 	@$(STEP) render-harness compat/render.py --self-test --calls 3
 	@$(STEP) render compat/render.py --calls 24
 	@$(STEP) graphite-web compat/graphite_web.py --requests 200
@@ -117,6 +118,8 @@ compat: tools
 	compat/carbon_cache.py --rounds 40
 	compat/whisper.py --self-test
 	compat/whisper.py --sequences 3000
+	compat/whisper_tools.py --self-test
+	compat/whisper_tools.py --files 2000
 	compat/render.py --self-test
 	compat/render.py --calls 400
 	compat/graphite_web.py --self-test

@@ -12,6 +12,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 pub(crate) use self::daemon::{HotRestart, Port, Ports};
 use super::log_format::LogFormat;
+use super::whisper::WhisperArgs;
 #[cfg(unix)]
 use crate::carbon::CarbonArgs;
 use crate::carbon_c_relay::command_line::RelayArgs;
@@ -88,8 +89,9 @@ pub(crate) enum Verb {
     Import(ImportArgs),
     /// Run flow files: tests with a config, input and expected output.
     Test(TestArgs),
-    /// Measure speed, compared with a bare loop and node's statsd.
+    /// Measure speed, compared with the originals. The short help has no room for it: `make bench` runs it.
     #[cfg(unix)]
+    #[command(hide = true)]
     Bench(BenchArgs),
     /// Show a running daemon on one screen: rates, accounts, warnings.
     Status(StatusArgs),
@@ -97,6 +99,8 @@ pub(crate) enum Verb {
     Top(TopArgs),
     /// Manage queues on disk: list, check, export, drop, replay.
     Queue(QueueArgs),
+    /// Look at, change and repair whisper files.
+    Whisper(WhisperArgs),
     /// Explain an error code or an outcome, such as C014 or bad_value.
     Explain(ExplainArgs),
     /// Print the man page, completions, config reference or schema. For packages: the short help has no room for it.
@@ -126,7 +130,7 @@ impl Verb {
             #[cfg(unix)]
             Verb::Bench(_) => false,
             Verb::Check(_) | Verb::Import(_) | Verb::Test(_) | Verb::Top(_) | Verb::Queue(_) => false,
-            Verb::Status(_) | Verb::Explain(_) | Verb::Manual(_) => false,
+            Verb::Status(_) | Verb::Explain(_) | Verb::Manual(_) | Verb::Whisper(_) => false,
         }
     }
 }

@@ -16,6 +16,7 @@ pub(crate) mod run;
 #[cfg(windows)]
 mod service;
 mod test;
+mod whisper;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -83,6 +84,7 @@ pub fn main() -> ExitCode {
         Verb::Queue(args) => client::queue::queue(args, &check::plan_of),
         Verb::Explain(args) => explain::explain(&args),
         Verb::Manual(args) => manual::manual(&args),
+        Verb::Whisper(args) => whisper::whisper(&args),
     };
     let code = done.unwrap_or_else(|error| {
         log_stream::last_words(&format!("staunch: {error:#}\n"));
@@ -118,6 +120,12 @@ fn as_original(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 fn words_of(name: &str) -> Option<Vec<OsString>> {
     if let Some((_, words)) = ORIGINALS.iter().find(|(original, _)| name == *original) {
         return Some(words.iter().map(OsString::from).collect());
+    }
+    if let Some((_, word)) = name
+        .strip_prefix("whisper-")
+        .and_then(|script| whisper::SCRIPTS.iter().find(|(known, _)| *known == script))
+    {
+        return Some(["whisper", word].map(OsString::from).into());
     }
     #[cfg(unix)]
     if let Some((_, word)) = crate::carbon::PROGRAMS.iter().find(|(original, _)| name == *original) {
@@ -212,6 +220,7 @@ fn started_with_an_originals_name_it_uses_the_originals_command_line() {
     );
     #[cfg(unix)]
     assert_eq!(args(&["carbon-aggregator-cache"]), ["carbon-aggregator-cache", "carbon", "aggregator-cache"]);
+    assert_eq!(args(&["whisper-set-xfilesfactor.py"]), ["whisper-set-xfilesfactor.py", "whisper", "set-xff"]);
     assert!(args(&[]).is_empty());
     assert_eq!(args(&["/usr/bin/staunch", "run"]), ["/usr/bin/staunch", "run"]);
 }

@@ -68,4 +68,5 @@ mod top;
 mod unproven;
 mod useless;
 mod whisper_store;
+mod whisper_tools;
 mod words;
