@@ -85,7 +85,10 @@ fn root(variable: Option<OsString>, program: Option<OsString>) -> PathBuf {
     }
     let program = program.map(PathBuf::from).unwrap_or_default();
     let is_link = program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("carbon-"));
-    let root = program.parent().and_then(Path::parent).filter(|root| is_link && root.is_absolute());
+    // A name without a folder was found in PATH. Others may be relative: `./carbon-cache.py`.
+    let has_folder = program.parent().is_some_and(|folder| !folder.as_os_str().is_empty());
+    let program = std::path::absolute(&program).unwrap_or(program);
+    let root = program.parent().and_then(Path::parent).filter(|_| is_link && has_folder);
     root.map_or_else(|| PathBuf::from(ROOT), Path::to_owned)
 }
 
@@ -96,6 +99,9 @@ fn the_root_is_that_of_the_variable_or_of_a_link() {
     };
     assert_eq!(of(Some("/g"), "/srv/graphite/bin/carbon-cache.py"), "/g");
     assert_eq!(of(None, "/srv/graphite/bin/carbon-cache.py"), "/srv/graphite");
+    let here = std::env::current_dir().expect("it is there");
+    assert_eq!(of(None, "bin/carbon-cache.py"), here.display().to_string());
+    assert_eq!(Some(&*of(None, "./carbon-cache.py")), here.parent().and_then(Path::to_str));
     for program in ["/usr/bin/staunch", "carbon-cache.py", ""] {
         assert_eq!(of(Some(""), program), ROOT, "{program}");
     }

@@ -10,9 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::relay_log::free_port;
 use crate::support::daemon::STAUNCH;
-use crate::support::{http, wait_for};
+use crate::support::{http, nobody, wait_for};
 
 /// A root as carbon's: `bin`, `conf`, `storage`. What still runs when it is dropped is stopped.
 struct Root {
@@ -27,8 +26,8 @@ impl Root {
         let root = Root {
             folder: TempDir::new().expect("a folder for the test"),
             program,
-            lines: free_port(),
-            http: free_port(),
+            lines: nobody().port(),
+            http: nobody().port(),
         };
         for folder in ["bin", "conf"] {
             fs::create_dir(root.path(folder)).expect("the root is empty");

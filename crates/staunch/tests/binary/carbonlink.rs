@@ -5,12 +5,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::relay_log::free_port;
-use crate::support::{Builder, Daemon, wait_for};
+use crate::support::{Builder, Daemon, nobody, wait_for};
 
 /// A daemon with a store, and the address of its CarbonLink.
 fn start(tree: &Path, more: &str) -> (Daemon, SocketAddr) {
-    let at = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let at = nobody();
     let config = format!(
         "[sources.lines]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
          [outputs.store]\ntype = \"whisper\"\nfrom = [\"lines\"]\npath = \"{}\"\n\

@@ -100,17 +100,26 @@ fn statsd_and_graphite_share_a_ring_and_lose_nothing_when_a_carbon_is_down_and_t
     assert!(!daemon.wait_exit().success());
     daemon.start_again();
     carbons[0].come_back();
-    let counters = |owners: &BTreeMap<String, (usize, f64)>| {
-        let is_hit = |(name, _): &(&String, &(usize, f64))| name.starts_with("stats_counts.hits.");
-        owners.iter().filter(is_hit).map(|(_, (_, sum))| sum).sum::<f64>()
+    // What was sent: the counter's value, and the owner and the sum that came.
+    let counters = |owners: &BTreeMap<String, (usize, f64)>| -> Vec<(f64, usize, f64)> {
+        let hit = |(name, (owner, sum)): (&String, &(usize, f64))| {
+            let at = name.strip_prefix("stats_counts.hits.")?.split(';').next()?.parse::<f64>().ok()?;
+            Some((at + 1.0, *owner, *sum))
+        };
+        owners.iter().filter_map(hit).collect()
     };
-    let sum = (COUNTERS * (COUNTERS + 1) / 2) as f64;
     let owners = wait_for("every series", || {
         let owners = owners(&carbons);
         let lines = owners.keys().filter(|name| name.starts_with("web.")).count();
-        (lines == LINES && counters(&owners) >= sum).then_some(owners)
+        let came = |counters: &[(f64, usize, f64)]| counters.iter().all(|(value, _, sum)| sum >= value);
+        let counters = counters(&owners);
+        (lines == LINES && counters.len() == COUNTERS && came(&counters)).then_some(owners)
     });
-    assert_eq!(counters(&owners), sum, "nothing came twice");
+    for (value, owner, sum) in counters(&owners) {
+        // What a carbon had just before the kill may come again: its delivery was not noted on disk yet (docs/delivery.md).
+        let again = owner != 0 && sum == 2.0 * value;
+        assert!(sum == value || again, "{value} came as {sum} to carbon {owner}");
+    }
     for at in 0..carbons.len() {
         assert!(owners.values().filter(|(owner, _)| *owner == at).count() > 100, "carbon {at} has its share");
     }
