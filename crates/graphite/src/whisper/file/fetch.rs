@@ -103,20 +103,27 @@ impl<F: TreeFile> WhisperFile<F> {
     }
 
     /// Gives the slots of an archive to `each` as they are stored, from the first one on: number, time and value. Empty
-    /// ones have time 0.
+    /// ones have time 0. It ends when `each` returns false, at the latest with the chunk that is read.
     ///
     /// # Errors
     /// The disk failed.
     ///
     /// # Panics
     /// There is no archive of this number.
-    pub fn each_slot(&self, index: usize, mut each: impl FnMut(u32, u32, f64)) -> Result<(), FileError> {
+    pub fn each_slot(
+        &self,
+        index: usize,
+        mut each: impl FnMut(u32, u32, f64) -> bool,
+    ) -> Result<(), FileError> {
         let archive = self.archive(index);
-        let mut number = 0;
-        ring::read(&self.file, archive, 0, u64::from(archive.points), &mut Vec::new(), |time, value| {
-            each(number, time, value);
-            number += 1;
-        })?;
+        let (mut number, mut goes_on, mut buffer) = (0, true, Vec::new());
+        while goes_on && number < archive.points {
+            let points = u64::from(archive.points - number).min(CHUNK_POINTS_MAX as u64);
+            ring::read(&self.file, archive, number, points, &mut buffer, |time, value| {
+                goes_on = goes_on && each(number, time, value);
+                number += 1;
+            })?;
+        }
         Ok(())
     }
 }

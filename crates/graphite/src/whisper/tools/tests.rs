@@ -34,7 +34,18 @@ fn file(
 /// The known points of an archive: (age, value).
 fn held(file: &WhisperFile<MemoryFile>, index: usize) -> Vec<(i64, f64)> {
     let mut points = Vec::new();
-    file.each_slot(index, |_, time, value| points.push((NOW - i64::from(time), value))).expect("no fault");
+    let each = |_, time, value| {
+        points.push((NOW - i64::from(time), value));
+        true
+    };
+    file.each_slot(index, each).expect("no fault");
+    let mut seen = 0;
+    let first = |_, _, _| {
+        seen += 1;
+        false
+    };
+    file.each_slot(index, first).expect("no fault");
+    assert_eq!(seen, 1, "it ends when nobody wants more");
     points.retain(|(age, _)| *age < NOW);
     points.sort_by(|left, right| left.0.cmp(&right.0).reverse());
     points

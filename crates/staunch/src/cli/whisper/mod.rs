@@ -61,15 +61,9 @@ pub(crate) fn whisper(args: &WhisperArgs) -> anyhow::Result<ExitCode> {
     };
     match done {
         Ok(code) => Ok(code),
-        // A pipe that closes is no error: `head` has what it wanted.
-        Err(error) if error.downcast_ref::<std::io::Error>().is_some_and(is_closed) => Ok(ExitCode::SUCCESS),
         Err(error) => {
             client::stdio::say(&format!("[ERROR] {error:#}\n"));
             Ok(ExitCode::from(MISTAKES))
         }
     }
-}
-
-fn is_closed(error: &std::io::Error) -> bool {
-    error.kind() == std::io::ErrorKind::BrokenPipe
 }

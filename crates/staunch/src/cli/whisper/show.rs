@@ -115,13 +115,23 @@ fn as_text(about: &About) -> String {
     out
 }
 
+/// Most points of a range: some gigabytes of text.
+const FETCHED_POINTS_MAX: u64 = 50_000_000;
+
 /// `staunch whisper fetch`
 pub(super) fn fetch(args: &Fetch) -> anyhow::Result<ExitCode> {
     let now = now();
     let file = to_read(&args.path)?;
     let (from, until) = (args.from.unwrap_or(now - 86_400), args.until.unwrap_or(now));
-    let fetched = file.fetch(from, until, now).map_err(|error| named(&args.path, error))?;
-    let Some(fetched) = fetched else { bail!("No data in selected timerange") };
+    let range = file.header().range(from, until, now).map_err(|error| named(&args.path, error))?;
+    let Some(range) = range else { bail!("No data in selected timerange") };
+    if range.points() > FETCHED_POINTS_MAX {
+        let points = range.points();
+        bail!(
+            "the range has {points} points, and at most {FETCHED_POINTS_MAX} are fetched: narrow it with --from and --until"
+        );
+    }
+    let fetched = file.fetch_range(range).map_err(|error| named(&args.path, error))?;
     let keeps = |value: &Option<f64>| match args.drop {
         None => true,
         Some(Drop::Zeroes) => *value != Some(0.0),
@@ -153,6 +163,22 @@ fn named(path: &Path, error: impl std::fmt::Display) -> anyhow::Error {
     anyhow::anyhow!("{}: {error}", path.display())
 }
 
+/// Text is printed when there is so much of it: a file may have gigabytes.
+const PRINTED_BYTES: usize = 1 << 20;
+
+/// False when nobody reads any more.
+fn push_slot(args: &Dump, (slot, at, value): (u32, u32, f64), out: &mut String) -> anyhow::Result<bool> {
+    let shown = time(i64::from(at), &args.times)?;
+    let _ = match args.raw {
+        true => writeln!(out, "{shown}:{}", exact(value)),
+        false => writeln!(out, "{slot}: {shown}, {:>10}", exact(value)),
+    };
+    if out.len() >= PRINTED_BYTES {
+        return Ok(stdio::data(std::mem::take(out).as_bytes())?);
+    }
+    Ok(true)
+}
+
 /// `staunch whisper dump`
 pub(super) fn dump(args: &Dump) -> anyhow::Result<ExitCode> {
     let file = to_read(&args.path)?;
@@ -182,26 +208,16 @@ pub(super) fn dump(args: &Dump) -> anyhow::Result<ExitCode> {
         if !args.raw {
             let _ = writeln!(out, "Archive {number} data:");
         }
-        let mut failed = None;
+        let mut done = Ok(true);
         let slots = file.each_slot(number, |slot, at, value| {
-            let shown = match time(i64::from(at), &args.times) {
-                Ok(shown) => shown,
-                Err(error) => {
-                    failed.get_or_insert(error);
-                    return;
-                }
-            };
-            let _ = match args.raw {
-                true => writeln!(out, "{shown}:{}", exact(value)),
-                false => writeln!(out, "{slot}: {shown}, {:>10}", exact(value)),
-            };
+            done = push_slot(args, (slot, at, value), &mut out);
+            matches!(done, Ok(true))
         });
         slots.map_err(|error| named(&args.path, error))?;
-        if let Some(error) = failed {
-            return Err(error);
+        let is_read = done? && stdio::data(std::mem::take(&mut out).as_bytes())?;
+        if !is_read {
+            break;
         }
-        // One archive at a time: a file may have gigabytes.
-        stdio::data(std::mem::take(&mut out).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }
