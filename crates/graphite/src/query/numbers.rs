@@ -6,29 +6,59 @@ pub fn repr(value: f64) -> String {
     if !value.is_finite() {
         return non_finite(value);
     }
-    let text = format!("{value:e}");
-    let (digits, exponent) = split_exponent(&text);
-    if (-4..16).contains(&exponent) {
-        let plain = format!("{value}");
-        return if plain.contains('.') { plain } else { plain + ".0" };
+    let mut text = format!("{value:e}");
+    let tie = tie_to_even(value, &text);
+    let is_tie = tie.is_some();
+    if let Some(even) = tie {
+        text = even;
     }
-    scientific(digits, exponent)
+    let (digits, exponent) = split_exponent(&text);
+    if !(-4..16).contains(&exponent) {
+        return scientific(digits, exponent);
+    }
+    let places = usize::try_from(count_digits(digits) - 1 - exponent).unwrap_or(0);
+    let plain = if is_tie { format!("{value:.places$}") } else { format!("{value}") };
+    if plain.contains('.') { plain } else { plain + ".0" }
+}
+
+/// The shortest text of a float that is in the middle between two of them: Python takes the even one, Rust the larger one.
+fn tie_to_even(value: f64, shortest: &str) -> Option<String> {
+    /// Fewer digits are never in the middle of two texts of the same float.
+    const DIGITS_LEAST: i32 = 15;
+    /// Floats with more binary places have more decimal places than a text in the middle.
+    const PLACES: f64 = 131_072.0;
+    let digits = count_digits(split_exponent(shortest).0);
+    if digits < DIGITS_LEAST || (value * PLACES).fract() != 0.0 {
+        return None;
+    }
+    let even = format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
+    (even != shortest && even.parse() == Ok(value)).then_some(even)
+}
+
+fn count_digits(text: &str) -> i32 {
+    i32::try_from(text.bytes().filter(u8::is_ascii_digit).count()).unwrap_or(i32::MAX)
 }
 
 /// `%g`: six significant digits without trailing zeros.
 #[must_use]
 pub fn general(value: f64) -> String {
-    const DIGITS: i32 = 6;
+    significant(value, 6)
+}
+
+/// `%.Ng`: `digits` significant digits, at least one, without trailing zeros. Of the exact decimal value of the float, ties to even.
+#[must_use]
+pub fn significant(value: f64, digits: u8) -> String {
     if !value.is_finite() {
         return non_finite(value);
     }
-    let text = format!("{value:.5e}");
-    let (digits, exponent) = split_exponent(&text);
-    if (-4..DIGITS).contains(&exponent) {
-        let places = usize::try_from(DIGITS - 1 - exponent).unwrap_or(0);
+    let digits = i32::from(digits.max(1));
+    let text = format!("{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
+    let (mantissa, exponent) = split_exponent(&text);
+    if (-4..digits).contains(&exponent) {
+        let places = usize::try_from(digits - 1 - exponent).unwrap_or(0);
         return without_zeros(&format!("{value:.places$}")).to_owned();
     }
-    scientific(without_zeros(digits), exponent)
+    scientific(without_zeros(mantissa), exponent)
 }
 
 /// `%d` of a float: cut towards zero.
@@ -107,6 +137,9 @@ mod tests {
             (123_456_789_012_345_680.0, "1.2345678901234568e+17", "1.23457e+17", "123456789012345680"),
             (0.1 + 0.2, "0.30000000000000004", "0.3", "0"),
             (1e300, "1e+300", "1e+300", ""),
+            // In the middle of two texts with 16 digits.
+            (2_323_083_961_004_393.0 / 4.0, "580770990251098.2", "5.80771e+14", "580770990251098"),
+            (-3_091_197_338_871_627.0 / 4.0, "-772799334717906.8", "-7.72799e+14", "-772799334717906"),
             (f64::INFINITY, "inf", "inf", "inf"),
             (f64::NEG_INFINITY, "-inf", "-inf", "-inf"),
             (0.0, "0.0", "0", "0"),
@@ -116,6 +149,26 @@ mod tests {
             assert_eq!(general(value), six);
             assert!(whole.is_empty() || decimal(value) == whole, "{value}");
         }
+    }
+
+    #[test]
+    fn many_digits_are_those_of_the_exact_value() {
+        let table = [
+            (0.1, "0.1000000000000000055511151231257827"),
+            (5.0, "5"),
+            (-0.0, "-0"),
+            (1e22, "10000000000000000000000"),
+            (1e40, "1.0000000000000000303786028427003667e+40"),
+            (1e-5, "1.0000000000000000818030539140313095e-05"),
+            (f64::NAN, "nan"),
+        ];
+        for (value, want) in table {
+            assert_eq!(significant(value, 35), want);
+        }
+        assert_eq!(
+            (significant(2.5, 1), significant(3.5, 0), significant(9.99, 2)),
+            ("2".into(), "4".into(), "10".into())
+        );
     }
 
     #[test]
