@@ -280,6 +280,11 @@ impl FileTree for MemoryTree {
         Ok(())
     }
 
+    fn is_current(&self, path: &str, file: &MemoryFile) -> Result<bool, DiskError> {
+        checked(path)?;
+        Ok(locked(&self.state).paths.get(path) == Some(&file.index))
+    }
+
     fn facts(&self, path: &str) -> Result<FileFacts, DiskError> {
         let state = locked(&self.state);
         let index = state.index(path)?;

@@ -94,6 +94,10 @@ pub trait FileTree: fmt::Debug {
     /// moment, also after a crash, the path belongs to either of them.
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError>;
 
+    /// True while the path belongs to this open file. False when the file was removed, or another one was given its path:
+    /// then nobody reads what is written to it.
+    fn is_current(&self, path: &str, file: &Self::File) -> Result<bool, DiskError>;
+
     /// Size and time of a file.
     fn facts(&self, path: &str) -> Result<FileFacts, DiskError>;
 

@@ -113,7 +113,7 @@ impl Tree {
             return Err(DiskError::NotAFile);
         }
         if to_write {
-            self.unsynced.note(&found, &file)?;
+            self.unsynced.note(&found, &path)?;
         }
         Ok(RealFile { file, read_only: !to_write })
     }
@@ -158,22 +158,29 @@ fn open_folder(path: &Path) -> io::Result<File> {
 }
 
 impl Unsynced {
+    /// Keeps the file open a second time. A copy of its descriptor would keep its lock, too.
     #[cfg(unix)]
-    fn note(&self, found: &fs::Metadata, file: &File) -> Result<(), DiskError> {
-        use std::os::unix::fs::MetadataExt;
+    fn note(&self, found: &fs::Metadata, path: &Path) -> Result<(), DiskError> {
+        use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         if !others.contains_key(&found.dev()) {
             if others.len() >= FILE_SYSTEMS_MAX {
                 return Err(DiskError::Denied);
             }
-            others.insert(found.dev(), Arc::new(file.try_clone().map_err(reason)?));
+            let file =
+                OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(reason)?;
+            // Another one may have its path by now.
+            if file.metadata().map_err(reason)?.dev() != found.dev() {
+                return Err(DiskError::Away);
+            }
+            others.insert(found.dev(), Arc::new(file));
         }
         Ok(())
     }
 
     /// Other systems sync each file when it is closed.
     #[cfg(not(unix))]
-    fn note(&self, _found: &fs::Metadata, _file: &File) -> Result<(), DiskError> {
+    fn note(&self, _found: &fs::Metadata, _path: &Path) -> Result<(), DiskError> {
         Ok(())
     }
 
@@ -273,6 +280,10 @@ impl FileTree for Tree {
         fs::metadata(&from).map_err(|error| self.reason(error))?;
         self.create_folders(to)?;
         fs::rename(from, path).map_err(|error| self.reason(error))
+    }
+
+    fn is_current(&self, path: &str, file: &RealFile) -> Result<bool, DiskError> {
+        Ok(is_same(&self.path(path)?, &file.file))
     }
 
     fn facts(&self, path: &str) -> Result<FileFacts, DiskError> {

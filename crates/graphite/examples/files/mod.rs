@@ -95,6 +95,12 @@ impl FileTree for Files {
         fs::rename(self.path(from), self.path(to)).map_err(failed)
     }
 
+    fn is_current(&self, path: &str, file: &RealFile) -> Result<bool, DiskError> {
+        let (here, opened) =
+            (fs::metadata(self.path(path)).map_err(failed)?, file.file.metadata().map_err(failed)?);
+        Ok((here.dev(), here.ino()) == (opened.dev(), opened.ino()))
+    }
+
     fn facts(&self, path: &str) -> Result<FileFacts, DiskError> {
         let facts = fs::metadata(self.path(path)).map_err(failed)?;
         Ok(FileFacts { bytes: facts.len(), disk_bytes: facts.blocks() * 512, modified: facts.mtime() })

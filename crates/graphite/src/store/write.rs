@@ -9,7 +9,7 @@ use super::part::{Due, FileState};
 use super::{PARTS, Refusal, Store, locked};
 use crate::whisper::names::path_of;
 use crate::whisper::rules::header_of;
-use crate::whisper::{FileError, Header, Point, Scratch, WhisperFile, Written, create_in};
+use crate::whisper::{FileError, Header, Point, Scratch, WhisperFile, Written, create_in, lock_in};
 
 /// A series that is due. Its points stay in memory, and readable, until it is written.
 #[must_use = "a job has to be written, or its series is never written again"]
@@ -183,6 +183,10 @@ impl Store {
             opened => opened,
         };
         let file = match opened {
+            // The lock comes first: another program that has it may change the header, or replace the file.
+            Ok(file) if self.options.lock => {
+                lock_in(tree, &path, file).map_err(FileError::Disk).and_then(WhisperFile::open)
+            }
             Ok(file) => WhisperFile::open(file),
             Err(DiskError::NotFound) => {
                 if !locked(&self.creates).take(now) {
@@ -193,14 +197,15 @@ impl Store {
                 let header = Arc::new(header.expect("checked rules give valid headers"));
                 let created = create_in(tree, &path, &header, self.options.space);
                 report.created_bytes = if created.is_ok() { header.file_bytes() } else { 0 };
-                created.map_err(FileError::Disk)
+                created
+                    .and_then(
+                        |file| if self.options.lock { file.file().lock().map(|()| file) } else { Ok(file) },
+                    )
+                    .map_err(FileError::Disk)
             }
             Err(error) => Err(FileError::Disk(error)),
         };
         let updated = file.and_then(|mut file| {
-            if self.options.lock {
-                file.file().lock()?;
-            }
             // After a sync that failed, nobody knows whether the header of a new file is on the disk.
             if is_first {
                 file.rewrite_header()?;

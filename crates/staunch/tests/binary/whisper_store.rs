@@ -104,6 +104,30 @@ fn a_folder_with_another_writer_is_not_used_until_that_one_ends() {
 }
 
 #[test]
+fn a_file_that_is_replaced_while_the_daemon_waits_for_its_lock_gets_the_points() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path().join("whisper");
+    let rules =
+        "lock = true\nwrite_after = \"1s\"\nschemas = [{ pattern = \"\", retentions = \"10s:1h\" }]\n";
+    let mut daemon = Builder::native(&config(&tree, rules)).start();
+    let start = now() - 60;
+    send(&daemon, 0..1, start, 1.0);
+    daemon.wait_output("store", "queued", 0);
+    let path = tree.join("hosts/h0/load.wsp");
+    let lock = fs::File::open(&path).expect("it was written");
+    lock.lock().expect("free");
+    send(&daemon, 0..1, start + 10, 2.0);
+    // Long enough that the daemon has opened the file, in all likelihood; if not, it opens the new one at once.
+    std::thread::sleep(std::time::Duration::from_millis(2_500));
+    fs::copy(&path, tree.join("new")).expect("copied");
+    fs::rename(tree.join("new"), &path).expect("replaced");
+    drop(lock);
+    daemon.wait_output("store", "queued", 0);
+    daemon.stop();
+    assert_eq!(stored(&tree, 0, start), [(start, 1.0), (start + 10, 2.0)]);
+}
+
+#[test]
 fn a_folder_that_cannot_be_used_is_named_and_tried_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let tree = folder.path().join("whisper");

@@ -118,6 +118,18 @@ fn a_read_only_tree_rejects_changes() {
 }
 
 #[test]
+fn a_file_is_current_until_another_one_gets_its_path() {
+    let (_held, tree) = tree();
+    let first = tree.create("a.wsp").expect("made");
+    let second = tree.create("b.wsp").expect("made");
+    assert_eq!((tree.is_current("a.wsp", &first), tree.is_current("a.wsp", &second)), (Ok(true), Ok(false)));
+    tree.rename("b.wsp", "a.wsp").expect("replaced");
+    assert_eq!((tree.is_current("a.wsp", &first), tree.is_current("a.wsp", &second)), (Ok(false), Ok(true)));
+    tree.remove("a.wsp").expect("it is there");
+    assert_eq!(tree.is_current("a.wsp", &second), Ok(false));
+}
+
+#[test]
 fn a_lock_excludes_other_open_files() {
     let (_held, tree) = tree();
     let first = tree.create("a.wsp").expect("made");
@@ -126,4 +138,8 @@ fn a_lock_excludes_other_open_files() {
     assert!(second.try_lock().is_err());
     first.unlock().expect("locked");
     assert!(second.try_lock().is_ok());
+    second.unlock().expect("locked");
+    first.lock().expect("free");
+    drop(first);
+    assert!(second.try_lock().is_ok(), "the lock ends when the file is closed");
 }

@@ -64,6 +64,25 @@ pub fn create_in<T: FileTree>(
     })
 }
 
+/// Replacements of a file that a writer follows while it waits for the lock.
+const REPLACEMENTS_MAX: usize = 16;
+
+/// Locks an open file of a tree, and waits as long as others have it locked. When the file was replaced meanwhile, as a resize
+/// does, the one that has the path now is locked instead: what is written to the old one would be lost.
+///
+/// # Errors
+/// What the disk reports; [`DiskError::Deleted`] when the path had a new file again and again.
+pub fn lock_in<T: FileTree>(tree: &T, path: &str, mut file: T::File) -> Result<T::File, DiskError> {
+    for _ in 0..REPLACEMENTS_MAX {
+        file.lock()?;
+        if tree.is_current(path, &file)? {
+            return Ok(file);
+        }
+        file = tree.open(path)?;
+    }
+    Err(DiskError::Deleted)
+}
+
 impl<F: TreeFile> WhisperFile<F> {
     /// Makes an empty file into a whisper file without points. Other files may have the same header.
     ///

@@ -326,3 +326,17 @@ fn a_range_is_known_before_it_is_read() {
         assert_eq!(file.fetch_range(range), refused, "{range:?}");
     }
 }
+
+#[test]
+fn a_file_that_was_replaced_before_its_lock_came_is_opened_again() {
+    let (tree, old) = new_file(&[(1, 6)], AggregationMethod::Sum, 0.5);
+    let new = create_in(&tree, "g", &header(&[(1, 9)], AggregationMethod::Sum, 0.5), Space::Zeros);
+    new.expect("no fault");
+    tree.rename("g", "f").expect("no fault");
+    assert_eq!(tree.is_current("f", old.file()), Ok(false));
+    let locked = lock_in(&tree, "f", tree.open("f").expect("it is there")).expect("no fault");
+    assert_eq!(tree.is_current("f", &locked), Ok(true));
+    let WhisperFile { file, .. } = old;
+    let locked = WhisperFile::open(lock_in(&tree, "f", file).expect("no fault")).expect("a good file");
+    assert_eq!(locked.header().archives()[0].points, 9);
+}
