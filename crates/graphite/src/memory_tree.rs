@@ -275,6 +275,9 @@ impl FileTree for MemoryTree {
         checked(to)?;
         let mut state = locked(&self.state);
         let index = state.index(from)?;
+        if state.faults.read_only {
+            return Err(DiskError::Denied);
+        }
         state.paths.remove(from);
         state.paths.insert(to.to_owned(), index);
         Ok(())

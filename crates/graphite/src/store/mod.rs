@@ -25,6 +25,7 @@
 //! | `overlay` | a file with the points in memory, as if they were written |
 //! | `reader` | series for queries |
 //! | `names` | the catalog: names of files, search, removal |
+//! | `rename` | another name for a series |
 //! | `migrate` | existing files with the archives that new ones get |
 //! | `expire` | a limit on the disk space of the files |
 
@@ -38,6 +39,7 @@ mod part;
 mod push;
 mod rate;
 mod reader;
+mod rename;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -58,6 +60,7 @@ pub use names::{CatalogGuard, Walk, WalkReport};
 pub use options::{ATTEMPTS_MAX, Rules, StoreOptions};
 pub use push::{Pushed, Refusal};
 pub use reader::{Reader, SEARCH_STEPS};
+pub use rename::RenameError;
 pub use write::{Job, WriteError, WriteReport, Writer};
 
 use self::part::Part;

@@ -63,7 +63,7 @@ impl Store {
         !is_there && !is_active && self.remove_name(name)
     }
 
-    fn remove_name(&self, name: &[u8]) -> bool {
+    pub(super) fn remove_name(&self, name: &[u8]) -> bool {
         let mut names = self.names_mut();
         let Names { catalog, journal } = &mut *names;
         let removed = catalog.remove(name);

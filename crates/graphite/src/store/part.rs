@@ -86,6 +86,15 @@ impl Due {
     }
 }
 
+/// A series that was taken out of its part.
+#[derive(Debug)]
+pub(super) struct TakenOut {
+    points: Vec<Packed>,
+    file: FileState,
+    retention: u32,
+    future: u32,
+}
+
 /// See the module's header.
 #[derive(Debug, Default)]
 pub(super) struct Part {
@@ -274,14 +283,24 @@ impl Part {
 
     /// Forgets a series. Returns its points and the bytes that are free; none while a job writes it.
     pub(super) fn remove(&mut self, hash: u64, name: &[u8]) -> Option<(u64, u64)> {
-        let Some(number) = self.find(hash, name) else { return Some((0, 0)) };
+        if self.find(hash, name).is_none() {
+            return Some((0, 0));
+        }
+        let TakenOut { points, .. } = self.take_out(hash, name)?;
+        Some((points.len() as u64, points.capacity() as u64 * POINT_BYTES))
+    }
+
+    /// Takes a series out, with its points. None if there is none, or while a job writes it.
+    pub(super) fn take_out(&mut self, hash: u64, name: &[u8]) -> Option<TakenOut> {
+        let number = self.find(hash, name)?;
         let series = &mut self.series[number as usize];
         if series.writing > 0 {
             return None;
         }
         let points = std::mem::take(&mut series.points);
-        self.held.0 -= points.len() as u64;
-        self.held.1 -= u64::from(!points.is_empty());
+        let taken = TakenOut { points, file: series.file, retention: series.retention, future: series.future };
+        self.held.0 -= taken.points.len() as u64;
+        self.held.1 -= u64::from(!taken.points.is_empty());
         let waited = std::mem::take(&mut series.waits);
         if waited {
             self.creates.retain(|due| due.series != number);
@@ -295,7 +314,30 @@ impl Part {
         if self.unused_names > self.names.len() / 2 {
             self.compact_names();
         }
-        Some((points.len() as u64, points.capacity() as u64 * POINT_BYTES))
+        Some(taken)
+    }
+
+    /// Gives a new series the points and the file of another one. They are due at once, and stay those of `due`'s block.
+    pub(super) fn put_in(&mut self, number: u32, taken: TakenOut, due: Option<Due>) {
+        let TakenOut { points, file, retention, future } = taken;
+        let series = &mut self.series[number as usize];
+        (series.file, series.retention, series.future) = (file, retention, future);
+        let Some(due) = due.filter(|_| !points.is_empty()) else { return };
+        self.held.0 += points.len() as u64;
+        self.held.1 += 1;
+        (series.points, series.waits) = (points, true);
+        self.failed.insert((due.since, number), Due { series: number, attempts: 0, ..due });
+    }
+
+    /// The oldest block of a series, and when it came. None without points.
+    pub(super) fn due_of(&self, number: u32) -> Option<Due> {
+        let entries = self.order.iter().chain(&self.creates).chain(self.failed.values());
+        entries.filter(|due| due.series == number).min_by_key(|due| due.block).copied()
+    }
+
+    /// A job writes the series.
+    pub(super) fn is_writing(&self, number: u32) -> bool {
+        self.series[number as usize].writing > 0
     }
 
     fn compact_names(&mut self) {

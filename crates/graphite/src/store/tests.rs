@@ -215,6 +215,59 @@ fn limits_in_time_make_points_wait_and_lose_none() {
 }
 
 #[test]
+fn a_renamed_series_keeps_its_file_and_its_points_in_memory() {
+    // Names of all parts, so that both names have the same part, or two of them in either order.
+    for number in 0..40 {
+        let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+        let (old, new) = (format!("old.s{number}"), format!("new;host=h{number}"));
+        store.push(old.as_bytes(), point(NOW - 20, 1.0), 0, NOW);
+        store.drain(true);
+        write_due(&store, &tree, NOW);
+        store.drain(false);
+        store.push(old.as_bytes(), point(NOW - 10, 2.0), 1, NOW);
+        store.push(b"other", point(NOW - 10, 2.0), 2, NOW);
+        store.pushed_up_to(3);
+        assert_eq!(store.rename(&tree, old.as_bytes(), b"other"), Err(RenameError::Taken));
+        assert_eq!(store.rename(&tree, old.as_bytes(), b"n;a="), Err(RenameError::BadName));
+        assert_eq!(store.rename(&tree, b"nobody", new.as_bytes()), Ok(false));
+        assert_eq!(store.rename(&tree, old.as_bytes(), new.as_bytes()), Ok(true));
+        assert_eq!((store.pending(), store.written_up_to()), ((2, 2), 1), "its points keep their block");
+        assert_eq!(read(&store, &tree, &old, (NOW - 40, NOW), NOW), None);
+        let found = read(&store, &tree, &new, (NOW - 40, NOW), NOW).expect("it has points");
+        assert_eq!(found.points().collect::<Vec<_>>(), [(NOW - 20, 1.0), (NOW - 10, 2.0)]);
+        assert_eq!(write_due(&store, &tree, NOW).len(), 1, "its points are due at once");
+        store.drain(true);
+        assert_eq!((write_due(&store, &tree, NOW).len(), store.written_up_to()), (1, 3));
+        assert_eq!(tree.exists(&format!("old/s{number}.wsp")), Ok(false));
+        let found = read(&store, &tree, &new, (NOW - 40, NOW), NOW).expect("it has a file");
+        assert_eq!(found.points().count(), 2);
+        // A sender with the old name begins a new series.
+        assert_eq!(store.push(old.as_bytes(), point(NOW, 3.0), 3, NOW), Pushed::Taken);
+        assert_eq!(store.rename(&tree, new.as_bytes(), old.as_bytes()), Err(RenameError::Taken));
+    }
+}
+
+#[test]
+fn a_series_keeps_its_name_while_it_is_written_and_when_the_disk_fails() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    store.push(b"a", point(NOW - 20, 1.0), 0, NOW);
+    store.pushed_up_to(1);
+    store.drain(true);
+    let job = store.next(NOW).expect("it is due");
+    assert_eq!(store.rename(&tree, b"a", b"b"), Err(RenameError::Busy));
+    let done = store.write(job, &tree, &mut Writer::default(), NOW);
+    assert_eq!(done.error, None);
+    store.push(b"a", point(NOW - 10, 2.0), 1, NOW);
+    tree.set_faults(Faults { read_only: true, ..Faults::default() });
+    assert!(matches!(store.rename(&tree, b"a", b"b"), Err(RenameError::Disk(_))));
+    tree.set_faults(Faults::default());
+    assert!(store.catalog().find(b"b").is_none());
+    assert_eq!((store.pending(), store.rename(&tree, b"a", b"b")), ((1, 1), Ok(true)));
+    let found = read(&store, &tree, "b", (NOW - 40, NOW), NOW).expect("it has points");
+    assert_eq!(found.points().count(), 2);
+}
+
+#[test]
 fn names_of_files_and_of_memory_are_found_and_deleted() {
     let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
     store.add_name(b"gone.z").expect("a valid name");
