@@ -69,6 +69,15 @@ impl Server {
     }
 }
 
+/// A name as one part of a path.
+pub(crate) fn escaped(name: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    name.bytes().map(byte).collect()
+}
+
 /// What is asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
@@ -181,4 +190,12 @@ async fn speaks_tls(server: &Server) -> bool {
         Some(begin == [21, 3])
     };
     matches!(tokio::time::timeout(ALERT_WAIT, alert).await, Ok(Some(true)))
+}
+
+#[test]
+fn names_are_one_part_of_a_path() {
+    for (name, want) in [("carbon", "carbon"), ("copy/[::1]:2", "copy%2F%5B%3A%3A1%5D%3A2"), ("é", "%C3%A9")]
+    {
+        assert_eq!(escaped(name), want);
+    }
 }

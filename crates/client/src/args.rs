@@ -1,4 +1,5 @@
-//! Options of the verbs that inspect a daemon or its queues on disk: `staunch status`, `staunch top` and `staunch queue`.
+//! Options of the verbs that inspect or change a daemon or its queues on disk: `staunch status`, `staunch top`, `staunch queue`, and
+//! those of `staunch whisper` that need a daemon.
 //!
 //! From options to a daemon's address and access: [`DaemonArgs::server`]. Not here: what is asked there (`api_client`).
 
@@ -192,6 +193,68 @@ impl DaemonArgs {
             "  hint: {why}\n  hint: to query another daemon: `staunch {verb} --api HOST:PORT` or `staunch {verb} --config FILE`\n"
         )
     }
+}
+
+/// A store of a running daemon.
+#[derive(Clone, Debug, clap::Args)]
+pub struct StoreArgs {
+    /// The output of type whisper [default: the only one].
+    #[arg(long, value_name = "NAME")]
+    pub output: Option<String>,
+    /// The daemon.
+    #[command(flatten)]
+    pub daemon: DaemonArgs,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `staunch whisper delete`
+#[derive(Clone, Debug, clap::Args)]
+pub struct StoreDeleteArgs {
+    /// Names or globs: servers.old.load, 'servers.old.**'.
+    pub names: Vec<String>,
+    /// Series with tags that all these expressions fit: host=old.
+    #[arg(long = "tag", value_name = "EXPRESSION")]
+    pub tags: Vec<String>,
+    /// Only list them.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask for confirmation.
+    #[arg(long)]
+    pub yes: bool,
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `staunch whisper rename`
+#[derive(Clone, Debug, clap::Args)]
+pub struct StoreRenameArgs {
+    /// A series, or a branch: all series below it.
+    pub from: String,
+    /// The new name.
+    pub to: String,
+    /// Only list them.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask for confirmation.
+    #[arg(long)]
+    pub yes: bool,
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// `staunch whisper drain`
+#[derive(Clone, Debug, clap::Args)]
+pub struct StoreDrainArgs {
+    /// Longest wait.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = age_ms)]
+    pub timeout: u64,
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreArgs,
 }
 
 /// `staunch top`

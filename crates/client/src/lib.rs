@@ -2,6 +2,7 @@
 //!
 //! `top` shows a running daemon in a terminal. `queue` lists, checks, exports, drops and replays queues on disk: it asks the daemon
 //! while one runs, and opens the files itself while none does. `api_client` sends the HTTP requests.
+//! `store` deletes and renames series of a running daemon, and has it write all points.
 //! What the daemon shares with these verbs is here as well: the documents of `/api/v1/queues`, blocks of queues as text, and
 //! output to a terminal.
 //! Not here: the daemon (`staunch`), queue files (`deliver`), reading a config: the binary passes a function for it ([`ReadPlan`]).
@@ -14,6 +15,7 @@ mod owner;
 pub mod queue;
 pub mod status;
 pub mod stdio;
+pub mod store;
 pub mod top;
 
 use std::path::Path;

@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 
 use super::document::{DropResult, QueueRow, QueuesPage, Replayed};
 use super::place::Place;
-use crate::api_client::{Access, Question, Server, ask};
+use crate::api_client::{Access, Question, Server, ask, escaped};
 use crate::owner::{Owner, within_reach};
 
 /// Longest wait for a list.
@@ -78,27 +78,10 @@ fn change(
     Ok(answer)
 }
 
-/// A name as one part of a path.
-fn escaped(name: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    name.bytes().map(byte).collect()
-}
-
 fn asked(api: SocketAddr, access: &Access, question: Question) -> anyhow::Result<(StatusCode, Bytes)> {
     let api = within_reach(api);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let server = Server { at: api.to_string(), access: access.clone() };
     let answer = runtime.block_on(ask(&server, question));
     answer.map_err(|error| anyhow::anyhow!("the daemon's HTTP API at {api}: {error}"))
-}
-
-#[test]
-fn names_are_one_part_of_a_path() {
-    for (name, want) in [("carbon", "carbon"), ("copy/[::1]:2", "copy%2F%5B%3A%3A1%5D%3A2"), ("é", "%C3%A9")]
-    {
-        assert_eq!(escaped(name), want);
-    }
 }

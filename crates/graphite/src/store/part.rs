@@ -298,7 +298,8 @@ impl Part {
             return None;
         }
         let points = std::mem::take(&mut series.points);
-        let taken = TakenOut { points, file: series.file, retention: series.retention, future: series.future };
+        let taken =
+            TakenOut { points, file: series.file, retention: series.retention, future: series.future };
         self.held.0 -= taken.points.len() as u64;
         self.held.1 -= u64::from(!taken.points.is_empty());
         let waited = std::mem::take(&mut series.waits);
@@ -351,7 +352,14 @@ impl Part {
     }
 
     /// The oldest block with points in memory.
-    pub(super) fn oldest_block(&self) -> Option<u64> {
+    pub(super) fn oldest_block(&mut self) -> Option<u64> {
+        // What is left of series that were removed, or written with others, does not hold up the queue.
+        let series = &self.series;
+        let is_over = |due: &Due| {
+            let series = &series[due.series as usize];
+            series.points.is_empty() || series.waits
+        };
+        while self.order.pop_front_if(|due| is_over(due)).is_some() {}
         let first = self.order.front().map(|due| due.block);
         // Only `order` is sorted: a series that failed, and then waits for a limit, comes behind newer ones.
         let others = self.jobs.iter().chain(&self.creates).chain(self.failed.values()).map(|due| due.block);

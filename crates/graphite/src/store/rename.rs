@@ -42,7 +42,11 @@ impl Store {
             return Err(RenameError::Taken);
         }
         // What cannot be looked at may be there.
-        if [Some(&new.path), new.other.as_ref()].into_iter().flatten().any(|path| tree.exists(path) != Ok(false)) {
+        if [Some(&new.path), new.other.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|path| tree.exists(path) != Ok(false))
+        {
             return Err(RenameError::Taken);
         }
         let is_known = self.catalog().find(from).is_some();
@@ -51,8 +55,12 @@ impl Store {
         }
         match self.add_name(to) {
             Ok(_new) => {}
-            Err(Refused::TooManyNames { .. } | Refused::TooManyBytes { .. }) => return Err(RenameError::Full),
-            Err(Refused::Name(_) | Refused::Exists(_) | Refused::Unknown) => return Err(RenameError::BadName),
+            Err(Refused::TooManyNames { .. } | Refused::TooManyBytes { .. }) => {
+                return Err(RenameError::Full);
+            }
+            Err(Refused::Name(_) | Refused::Exists(_) | Refused::Unknown) => {
+                return Err(RenameError::BadName);
+            }
         }
         let Some(series) = parts.make_room(|name| self.part_of(name).1) else {
             self.remove_name(to);

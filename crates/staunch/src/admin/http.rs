@@ -100,6 +100,7 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/api/v1/relay/explain", get(relay_explain))
         .route("/api/v1/queues/{name}/drop", post(queue_drop))
         .route("/api/v1/queues/{name}/replay", post(queue_replay))
+        .route("/api/v1/stores/{name}/{verb}", post(store_post))
         .merge(graphite::routes())
         .fallback(|| async { (StatusCode::NOT_FOUND, INDEX) })
         .with_state(api)
@@ -319,6 +320,34 @@ async fn queue_replay(
         queues::replay(&api.shared, &name, as_json, body).await
     };
     api.bodies.answer(ends.peer(), done.await)
+}
+
+async fn store_post(
+    State(api): ApiState,
+    ConnectInfo(ends): ConnectInfo<Ends>,
+    Path((name, verb)): Path<(String, String)>,
+    request: Request<Body>,
+) -> Response {
+    let done = async {
+        if change(&api, ends, &request)? != "application/json" {
+            return Err((
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "the Content-Type must be application/json".into(),
+            ));
+        }
+        let store = stores::changes::find(&api.shared, &name)?;
+        let body = api.bodies.read(request.into_body(), stores::changes::ORDER_BYTES_MAX).await?;
+        match verb.as_str() {
+            "delete" => stores::changes::delete(&api.queries, store, &body).await,
+            "rename" => stores::changes::rename(&api.queries, store, &body).await,
+            "drain" => stores::changes::drain(&api.shared, &store, &body).await,
+            _ => Err((StatusCode::NOT_FOUND, "it is delete, rename or drain".into())),
+        }
+    };
+    match done.await {
+        Ok(json) => api.bodies.bytes(ends.peer(), "application/json", json),
+        Err((status, why)) => refused(status, &why),
+    }
 }
 
 /// The self-metrics, or with a `query` the names of series as graphite-web gives them.

@@ -84,7 +84,7 @@ pub fn main() -> ExitCode {
         Verb::Queue(args) => client::queue::queue(args, &check::plan_of),
         Verb::Explain(args) => explain::explain(&args),
         Verb::Manual(args) => manual::manual(&args),
-        Verb::Whisper(args) => whisper::whisper(&args),
+        Verb::Whisper(args) => whisper::whisper(&args, &check::plan_of),
     };
     let code = done.unwrap_or_else(|error| {
         log_stream::last_words(&format!("staunch: {error:#}\n"));

@@ -227,3 +227,52 @@ fn max_bytes_removes_whole_files_only_in_a_folder_that_staunch_created() {
     daemon.stop();
     assert_eq!(fs::read_dir(&foreign).expect("a folder").count(), 1);
 }
+
+/// Runs `staunch whisper VERB` against a daemon.
+fn command(daemon: &Daemon, words: &[&str]) -> (i32, String, String) {
+    let mut command = std::process::Command::new(crate::support::daemon::STAUNCH);
+    command.arg("whisper").args(words).args(["--api", &daemon.http().to_string()]);
+    let done = command.stdin(std::process::Stdio::null()).output().expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (done.status.code().unwrap_or(-1), text(done.stdout), text(done.stderr))
+}
+
+#[test]
+fn series_are_deleted_renamed_and_drained_by_command() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path().join("whisper");
+    let mut daemon = Builder::native(&config(&tree, "")).start();
+    let start = now() - 100;
+    send(&daemon, 0..30, start, 1.0);
+    assert!(!tree.join("hosts").exists(), "the points are younger than `write_after`");
+    let (code, _, said) = command(&daemon, &["drain"]);
+    assert_eq!((code, said.contains("all points of `store` are in their files")), (0, true), "{said}");
+    assert_eq!(stored(&tree, 7, start), [(start, 1.0)]);
+    daemon.wait_output("store", "queued", 0);
+
+    let (code, _, said) = command(&daemon, &["delete", "hosts.h1*.load", "--dry-run"]);
+    assert!(code == 0 && said.contains("11 series of `store` would be deleted"), "{said}");
+    let (code, _, said) = command(&daemon, &["delete", "hosts.h1*.load"]);
+    assert!(code == 2 && said.contains("add --yes"), "{code} {said}");
+    assert!(tree.join("hosts/h1/load.wsp").exists());
+    send(&daemon, 10..11, start + 10, 2.0);
+    let (code, _, said) = command(&daemon, &["delete", "hosts.h1*.load", "--yes"]);
+    assert!(code == 0 && said.contains("11 series deleted"), "{said}");
+    assert!(!tree.join("hosts/h1/load.wsp").exists() && tree.join("hosts/h2/load.wsp").exists());
+    daemon.wait_output("store", "losses/dropped/series_deleted", 1);
+    let (code, _, said) = command(&daemon, &["delete", "hosts.h1*.load", "--yes"]);
+    assert!(code == 1 && said.contains("no such series"), "{code} {said}");
+
+    send(&daemon, 2..3, start + 20, 3.0);
+    let (code, _, said) = command(&daemon, &["rename", "hosts.h2", "machines.m2", "--yes"]);
+    assert!(code == 0 && said.contains("1 series renamed"), "{said}");
+    let found = daemon.get(&format!("/render?target=machines.m2.load&format=raw&from={}", start - 10)).body;
+    assert!(found.contains("1.0,None,3.0"), "{found}");
+    let (code, _, said) = command(&daemon, &["rename", "hosts.h3", "hosts.h4", "--yes"]);
+    assert!(code == 1 && said.contains("there is a series `hosts.h4.load` already"), "{code} {said}");
+    let (code, out, _) = command(&daemon, &["rename", "hosts", "computers", "--yes", "--json"]);
+    assert!(code == 0 && out.contains("\"changed\": 18"), "{out}");
+    daemon.stop();
+    assert!(tree.join("computers/h29/load.wsp").exists() && tree.join("machines/m2/load.wsp").exists());
+    assert!(!tree.join("hosts/h29/load.wsp").exists());
+}

@@ -20,14 +20,13 @@ use axum::routing::any;
 use graphite::answer::functions::{self, Listing};
 
 use self::parameters::Parameters;
-use self::queries::AllStores;
 use self::render::{JSON, Page, wrapped};
 use crate::admin::bodies::refused;
 use crate::admin::guard::Ends;
 use crate::admin::http::Api;
 use crate::admin::refusal::Refusal;
 
-pub(super) use self::queries::Queries;
+pub(super) use self::queries::{AllStores, NAMES_MAX, Queries, refusal as query_refusal};
 
 /// Most bytes of a form.
 const FORM_BYTES_MAX: usize = 2 << 20;

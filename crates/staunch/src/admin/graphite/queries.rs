@@ -31,7 +31,7 @@ pub(super) const LIMITS: Limits =
     Limits { series_max: 50_000, points_max: 10_000_000, steps_max: 1_000_000_000 };
 
 /// Most names of one answer.
-pub(super) const NAMES_MAX: usize = 1_000_000;
+pub(in crate::admin) const NAMES_MAX: usize = 1_000_000;
 
 /// The threads of queries.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Drop for Cancel {
 
 impl Queries {
     /// Runs a query.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(in crate::admin) async fn run<T: Send + 'static>(
         &self,
         stores: Arc<Vec<Arc<OpenStore>>>,
         query: impl FnOnce(&mut AllStores) -> Result<T, Refusal> + Send + 'static,
@@ -83,9 +83,9 @@ impl Queries {
 }
 
 /// The open stores as one, for one query.
-pub(super) struct AllStores {
+pub(in crate::admin) struct AllStores {
     stores: Arc<Vec<Arc<OpenStore>>>,
-    pub(super) now: i64,
+    pub(in crate::admin) now: i64,
     ends_ns: u64,
     cancelled: Arc<AtomicBool>,
 }
@@ -111,7 +111,7 @@ impl AllStores {
         last.ok_or_else(no_store)
     }
 
-    pub(super) fn goes_on(&self) -> Result<(), Stop> {
+    pub(in crate::admin) fn goes_on(&self) -> Result<(), Stop> {
         if self.cancelled.load(Relaxed) {
             Err(Stop::Cancelled)
         } else if Clock::mono_ns() >= self.ends_ns {
@@ -127,7 +127,7 @@ pub(super) fn no_store() -> Refusal {
     (StatusCode::NOT_FOUND, why.to_owned())
 }
 
-pub(super) fn refusal(error: FetchError) -> Refusal {
+pub(in crate::admin) fn refusal(error: FetchError) -> Refusal {
     match error {
         FetchError::Limit(why) => (StatusCode::UNPROCESSABLE_ENTITY, why),
         FetchError::Failed(why) => (StatusCode::INTERNAL_SERVER_ERROR, why),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use client::args::{StoreDeleteArgs, StoreDrainArgs, StoreRenameArgs};
 
 /// `staunch whisper`
 ///
@@ -44,6 +45,12 @@ pub(super) enum Verb {
     /// Change the xFilesFactor.
     #[command(alias = "set-xfilesfactor")]
     SetXff(SetXff),
+    /// Delete series of a running daemon, with their files.
+    Delete(StoreDeleteArgs),
+    /// Rename a series, or all of a branch, of a running daemon.
+    Rename(StoreRenameArgs),
+    /// Have a running daemon write all points to their files.
+    Drain(StoreDrainArgs),
 }
 
 /// `staunch whisper create`

@@ -11,6 +11,7 @@
 //! | `pairs.rs` | `merge`, `fill` |
 //! | `resize.rs` | `resize` |
 //!
+//! `delete`, `rename` and `drain` have a running daemon change its store (`client::store`).
 //! Not here: what the tools do to files (`graphite::whisper::tools`). A link with the name of a script, such as whisper-info.py, is the
 //! command.
 
@@ -28,6 +29,7 @@ use std::process::ExitCode;
 use self::args::Verb;
 pub(crate) use self::args::WhisperArgs;
 use super::MISTAKES;
+use client::ReadPlan;
 
 /// Names of the scripts without `whisper-`, and our words for those that differ.
 pub(crate) const SCRIPTS: [(&str, &str); 11] = [
@@ -45,7 +47,7 @@ pub(crate) const SCRIPTS: [(&str, &str); 11] = [
 ];
 
 /// `staunch whisper`
-pub(crate) fn whisper(args: &WhisperArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn whisper(args: &WhisperArgs, read_plan: ReadPlan<'_>) -> anyhow::Result<ExitCode> {
     let done = match &args.verb {
         Verb::Create(args) => change::create(args),
         Verb::Info(args) => show::info(args),
@@ -58,6 +60,10 @@ pub(crate) fn whisper(args: &WhisperArgs) -> anyhow::Result<ExitCode> {
         Verb::Diff(args) => diff::diff(args),
         Verb::SetAggregation(args) => change::set_aggregation(args),
         Verb::SetXff(args) => change::set_xff(args),
+        // These are none of the scripts, and have the messages and exit codes of our other verbs.
+        Verb::Delete(args) => return client::store::delete(args, read_plan),
+        Verb::Rename(args) => return client::store::rename(args, read_plan),
+        Verb::Drain(args) => return client::store::drain(args, read_plan),
     };
     match done {
         Ok(code) => Ok(code),

@@ -1,6 +1,7 @@
 //! The open stores of the daemon: outputs add them, queries and figures read them.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -20,6 +21,26 @@ pub struct OpenStore {
     pub walk: Mutex<(WalkReport, bool)>,
     /// What was done since it was opened.
     pub figures: StoreFigures,
+    /// Requests that wait until all points are in their files.
+    pub drains: AtomicUsize,
+}
+
+impl OpenStore {
+    /// All points are written at once, as long as the guard lives.
+    pub fn drain(self: &Arc<OpenStore>) -> Draining {
+        self.drains.fetch_add(1, Relaxed);
+        Draining(Arc::clone(self))
+    }
+}
+
+/// See [`OpenStore::drain`].
+#[derive(Debug)]
+pub struct Draining(Arc<OpenStore>);
+
+impl Drop for Draining {
+    fn drop(&mut self) {
+        self.0.drains.fetch_sub(1, Relaxed);
+    }
 }
 
 /// What a store has done.

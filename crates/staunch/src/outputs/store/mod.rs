@@ -13,6 +13,7 @@ mod upkeep;
 mod writing;
 
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -59,7 +60,7 @@ fn serve(
     let Opened { store, tree, names, _lock } = opened;
     let walk = Mutex::default();
     let (name, figures) = (outlet.name.clone(), StoreFigures::default());
-    let open = Arc::new(OpenStore { name, store, tree, walk, figures });
+    let open = Arc::new(OpenStore { name, store, tree, walk, figures, drains: AtomicUsize::new(0) });
     stores.add(&open);
     let (ends, has_written, sync_failed) = Default::default();
     let sender = Mutex::new(sender);

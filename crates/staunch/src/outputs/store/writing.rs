@@ -81,12 +81,14 @@ pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: &Mutex<Telle
     writing.saved(begun);
     loop {
         let ends = running.ends.load(Relaxed);
-        running.open.store.drain(ends);
+        let drains = running.open.drains.load(Relaxed) > 0;
+        running.open.store.drain(ends || drains);
         let late = ends && Clock::mono_ns() >= running.outlet.deadline_ns(0);
         let wrote = !late && writing.write();
         let walked = !ends && (writing.walk() || writing.save_names() || writing.upkeep());
         let now_ns = Clock::mono_ns();
-        if now_ns.saturating_sub(writing.synced_ns) >= sync_every_ns {
+        // Who waits for the points to be in their files does not wait for the next sync.
+        if now_ns.saturating_sub(writing.synced_ns) >= sync_every_ns || (drains && !wrote) {
             writing.sync();
         }
         if running.sync_failed.load(Relaxed) && !running.outlet.is_stopping() {

@@ -1,4 +1,6 @@
-//! `/api/v1/stores`: the stores of whisper files, with their memory and what they have done.
+//! `/api/v1/stores`: the stores of whisper files, with their memory and what they have done. `changes` deletes and renames series.
+
+pub(super) mod changes;
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
