@@ -3,6 +3,7 @@
 //! Here: the whole plan, and the daemon's own settings. Sources, transforms and outputs have their own files.
 
 mod facts;
+mod graphite_api;
 mod output;
 mod source;
 mod store;
@@ -19,6 +20,7 @@ use wire::statsd::Dialect;
 use crate::kinds::RecordKind;
 
 pub use self::facts::*;
+pub use self::graphite_api::*;
 pub use self::output::*;
 pub use self::source::*;
 pub use self::store::*;
@@ -40,6 +42,8 @@ pub struct Plan {
     pub http: Option<SocketAddr>,
     /// Settings of the HTTP server.
     pub http_server: HttpPlan,
+    /// Settings of graphite-web's API.
+    pub graphite_api: GraphiteApiPlan,
     /// StatsD management ports.
     pub management: Vec<ManagementPlan>,
     /// The port where graphite-web asks for points that are not in their files yet.
@@ -72,6 +76,7 @@ impl Default for Plan {
             clusters: Vec::new(),
             http: Some(HttpPlan::ADDRESS),
             http_server: HttpPlan::default(),
+            graphite_api: GraphiteApiPlan::default(),
             management: Vec::new(),
             carbonlink: None,
             data_dir: PathBuf::from("./staunch-data"),
@@ -114,6 +119,8 @@ fn the_default_number_of_readers_leaves_one_core_to_the_shard() {
 pub struct HttpPlan {
     /// Host names that requests may use, in addition to addresses and `localhost`; in lower case.
     pub allowed_hosts: Vec<String>,
+    /// Origins of web pages elsewhere that may read data, such as `https://wiki.example.org`; in lower case.
+    pub allowed_origins: Vec<String>,
     /// File with the token that requests must have. `None`: no token is needed.
     pub token_file: Option<PemFile>,
     /// TLS of its connections. `None`: no TLS.
@@ -136,6 +143,7 @@ impl Default for HttpPlan {
     fn default() -> HttpPlan {
         HttpPlan {
             allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
             token_file: None,
             tls: None,
             connections_max: HttpPlan::CONNECTIONS_MAX,

@@ -36,6 +36,7 @@ fn server(fields: &Fields, listen: Option<SocketAddr>, wrong: &mut Vec<Diagnosti
     let mut plan: HttpPlan = fields.read();
     transport::check_listener(plan.tls.as_deref(), fields, wrong);
     plan.allowed_hosts = allowed_hosts(fields, wrong);
+    plan.allowed_origins = allowed_origins(fields, wrong);
     fields.peer_has_no_more(plan.connections_max, "max_connections", wrong);
     let off = fields.value("enabled") == Some(false);
     let given = |key| fields.place_of(key).is_some();
@@ -59,6 +60,24 @@ fn allowed_hosts(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<String> {
         wrong.push(mistake.hint("addresses and localhost are always allowed"));
     }
     hosts.iter().map(|(host, _)| host.trim_end_matches('.').to_ascii_lowercase()).collect()
+}
+
+fn allowed_origins(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<String> {
+    let origins = fields.texts("allowed_origins");
+    for (origin, place) in origins.iter().filter(|(origin, _)| !is_origin(origin)) {
+        let mistake =
+            Diagnostic::error(Code::BadValue, format!("`{origin}` in `allowed_origins` is not an origin"));
+        wrong.push(
+            mistake.at(*place).label("http://HOST or https://HOST, with a port if it is not the usual one"),
+        );
+    }
+    origins.iter().map(|(origin, _)| origin.to_ascii_lowercase()).collect()
+}
+
+fn is_origin(text: &str) -> bool {
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(is_plain))
 }
 
 /// The section; empty when all options have their defaults.

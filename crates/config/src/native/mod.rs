@@ -25,6 +25,7 @@ mod conflicts;
 mod defaults;
 pub(crate) mod fields;
 mod files;
+mod graphite_api;
 mod groups;
 mod http;
 mod management;
@@ -171,6 +172,7 @@ fn plan(root: &Node, wrong: &mut Vec<Diagnostic>) -> Plan {
     let whole = wanted == plan.clusters.len();
     management::read(&top, &mut plan, whole, &mut claims, wrong);
     carbonlink::read(&top, &mut plan, &mut claims, wrong);
+    graphite_api::read(&top, &mut plan, wrong);
     claims.check(wrong);
     plan
 }

@@ -13,7 +13,7 @@ use process::glob::Glob;
 
 use super::fields::Fields;
 use super::output_group::groups;
-use super::{carbonlink, groups as output_section, http, management, sources, transforms};
+use super::{carbonlink, graphite_api, groups as output_section, http, management, sources, transforms};
 use crate::address::listen_text;
 use crate::diagnostic::Place;
 use crate::options::checked::Checked;
@@ -52,6 +52,10 @@ pub fn print(plan: &Plan) -> String {
     let http = http::fields(plan);
     if http.given().next().is_some() {
         out.section("http", &http);
+    }
+    let graphite_api = graphite_api::fields(&plan.graphite_api);
+    if graphite_api.given().next().is_some() {
+        out.section("graphite_api", &graphite_api);
     }
     for management in &plan.management {
         let heading = if plan.management.len() > 1 { "[management]" } else { "management" };

@@ -180,6 +180,8 @@ sections! {
         "`/healthz`, `/ready`, `/metrics` and `/api/v1`.";
     HttpTls: "[http.tls]",
         "Encrypts the connections of the HTTP server, with the same options as a source's `tls`. The files are read again at each reload; open connections do not change.";
+    GraphiteApi: "[graphite_api]",
+        "graphite-web's API on the HTTP server: `/render`, `/metrics/find` and others. See [graphite-web's API](graphite-api.md).";
     Management: "[management]",
         "The management port of the originals (`stats`, `health`, `delcounters` …). For several ports, use `[[management]]`.";
     CarbonLink: "[carbonlink]",

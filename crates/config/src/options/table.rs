@@ -5,6 +5,7 @@
 
 pub(crate) mod daemon;
 pub(crate) mod endpoints;
+pub(crate) mod graphite_api;
 pub(crate) mod named;
 pub(crate) mod opentsdb;
 pub(crate) mod outputs;
@@ -74,6 +75,7 @@ pub(super) const TABLES: &[&[Row]] = &[
     daemon::HTTP.rows,
     daemon::MANAGEMENT.rows,
     daemon::CARBONLINK.rows,
+    graphite_api::GRAPHITE_API.rows,
 ];
 
 /// Rows that read into an output's kind, in the order in which they are printed: those about its form. The printer gives the

@@ -50,6 +50,28 @@ impl Store {
         Ok(inserted)
     }
 
+    /// Adds a name in its normal form before points of it come. Without any, it is forgotten at the next start.
+    ///
+    /// # Errors
+    /// It is not valid, or a limit of names is reached.
+    pub fn put_name(&self, name: &[u8]) -> Result<(), Refused> {
+        self.add_name(name).map(drop)
+    }
+
+    /// Takes a name out of the catalog, and leaves its file: with its next point it is back. One with points in memory stays. True when it
+    /// was removed.
+    pub fn forget_name(&self, name: &[u8]) -> bool {
+        let (part, hash) = self.part_of(name);
+        let mut part = locked(part);
+        let has_points = part.find(hash, name).is_some_and(|series| !part.points(series).is_empty());
+        if has_points {
+            return false;
+        }
+        let Some((_none, freed)) = part.remove(hash, name) else { return false };
+        self.points_bytes.fetch_sub(freed, Relaxed);
+        self.remove_name(name)
+    }
+
     /// Removes the name of a series that has no file, and had no points since the start. True when it was removed.
     fn remove_if_gone<T: FileTree>(&self, tree: &T, name: &[u8]) -> bool {
         let Ok(located) = path_of(name, self.options.names) else { return false };

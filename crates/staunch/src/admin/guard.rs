@@ -5,7 +5,6 @@
 //! read responses (DNS rebinding). Therefore requests are served only for addresses, `localhost`, and names listed by
 //! the operator. Requests that change something must have a type that web pages cannot send, and must come from this
 //! machine, with or without a token: a scraper's token only allows reading.
-//! without a token: the token of a scraper only reads.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -41,7 +40,7 @@ impl Ends {
     }
 
     /// True when the peer is on this machine: its address is loopback, or the same as the local address.
-    fn are_here(self) -> bool {
+    pub(super) fn are_here(self) -> bool {
         let peer = self.peer.to_canonical();
         peer.is_loopback() || self.own.is_some_and(|own| own.to_canonical() == peer)
     }
@@ -105,19 +104,29 @@ pub(super) fn changes(
             "the Host of a request that changes something must be an address, localhost or an allowed name",
         );
     }
-    let is_own = |origin: &HeaderValue| {
-        let origin = origin.to_str().unwrap_or("");
-        let site = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        site == Some(host)
-    };
-    if !headers.get_all(ORIGIN).iter().all(is_own) {
-        return Err("the request comes from a web page of another origin");
-    }
+    is_of_no_other_site(headers)?;
     let kind = text(headers, CONTENT_TYPE).unwrap_or("").split(';').next().unwrap_or("").trim();
     let known = TYPES.iter().find(|known| known.eq_ignore_ascii_case(kind));
     known.copied().ok_or(
         "the Content-Type must be one of application/json, application/x-ndjson, application/octet-stream",
     )
+}
+
+/// Whether no web page of another origin sends the request: browsers add the origin to what they send to other sites.
+///
+/// # Errors
+/// The reason in one sentence.
+pub(super) fn is_of_no_other_site(headers: &HeaderMap) -> Result<(), &'static str> {
+    let host = text(headers, HOST).unwrap_or("");
+    let is_own = |origin: &HeaderValue| {
+        let origin = origin.to_str().unwrap_or("");
+        let site = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        site == Some(host)
+    };
+    if headers.get_all(ORIGIN).iter().all(is_own) {
+        return Ok(());
+    }
+    Err("the request comes from a web page of another origin")
 }
 
 /// The part of a Host before its port. `None` when the rest is not a port.

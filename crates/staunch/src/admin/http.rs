@@ -18,8 +18,9 @@ use tokio::runtime::Handle;
 
 use crate::admin::bodies::{Bodies, refused};
 use crate::admin::clients::RequestRefusal;
-use crate::admin::graphite::{self, Queries};
+use crate::admin::graphite::{self, GraphiteState, Queries};
 use crate::admin::guard::{self, Ends};
+use crate::admin::origins;
 use crate::admin::queues;
 use crate::admin::refusal::Refusal;
 use crate::admin::relay::{self, ExplainQuery, Explains};
@@ -60,6 +61,8 @@ pub(super) struct Api {
     pub(super) bodies: Bodies,
     /// Queries of graphite-web's API.
     pub(super) queries: Queries,
+    /// What else that API needs.
+    pub(super) graphite: GraphiteState,
     explains: Explains,
     /// Log limits by reason.
     refusals: [Refusals; RequestRefusal::COUNT],
@@ -74,6 +77,7 @@ impl Api {
             shared: Arc::clone(shared),
             bodies: Bodies::default(),
             queries: Queries::default(),
+            graphite: GraphiteState::of(&shared.wiring.load().plan),
             explains: Explains::default(),
             refusals: Default::default(),
             main: Pulse::of(Handle::current()),
@@ -113,7 +117,11 @@ pub(super) fn front(api: &Api, request: &Request<Body>) -> Result<(), Response> 
     if matches!(request.uri().path(), "/healthz" | "/ready") {
         return Ok(());
     }
-    may_read(api, request.headers()).map_err(|(why, answer)| {
+    if let Some(answer) = origins::preflight(&api.shared, request) {
+        return Err(answer);
+    }
+    let is_open = graphite::only_reads(request) && api.shared.wiring.load().plan.graphite_api.open;
+    may_read(api, request.headers(), is_open).map_err(|(why, answer)| {
         let what = match why {
             RequestRefusal::Host => {
                 let name = guard::name_asked_for(request.headers());
@@ -141,13 +149,13 @@ fn refuse(api: &Api, request: &Request<Body>, why: RequestRefusal, what: &str) {
     );
 }
 
-/// Whether a request may read data: its Host is allowed, and it has the token if one is set.
+/// Whether a request may read data: its Host is allowed, and it has the token if one is set and the path is not open to all.
 #[expect(clippy::result_large_err, reason = "the error is the answer, sent at once")]
-fn may_read(api: &Api, headers: &HeaderMap) -> Result<(), (RequestRefusal, Response)> {
+fn may_read(api: &Api, headers: &HeaderMap, is_open: bool) -> Result<(), (RequestRefusal, Response)> {
     let wiring = api.shared.wiring.load();
     guard::host(headers, &wiring.plan.http_server.allowed_hosts)
         .map_err(|why| (RequestRefusal::Host, refused(StatusCode::MISDIRECTED_REQUEST, &why)))?;
-    if guard::has_token(headers, wiring.certificates.token()) {
+    if is_open || guard::has_token(headers, wiring.certificates.token()) {
         return Ok(());
     }
     let mut answer = refused(StatusCode::UNAUTHORIZED, "this needs the token: Authorization: Bearer TOKEN");
@@ -178,7 +186,7 @@ async fn healthz(State(api): ApiState) -> Response {
 async fn ready(State(api): ApiState, headers: HeaderMap) -> Response {
     let why = api.shared.not_ready();
     // The reasons contain names of sources, outputs and addresses.
-    let authorized = may_read(&api, &headers).is_ok();
+    let authorized = may_read(&api, &headers, false).is_ok();
     if why.is_empty() {
         let (troubles, waits) =
             if authorized { (api.shared.troubles(), api.shared.waited_for()) } else { Default::default() };

@@ -9,6 +9,7 @@ mod guard;
 pub mod http;
 pub mod management;
 pub mod metrics;
+mod origins;
 pub mod port_kind;
 pub mod queues;
 mod refusal;

@@ -33,6 +33,7 @@ mod first_run;
 mod full_queues;
 mod graphite;
 mod graphite_api;
+mod graphite_events;
 #[cfg(target_os = "linux")]
 mod hot_restart;
 #[cfg(target_os = "linux")]

@@ -104,15 +104,15 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         }
         Section::OutputEventFile => output("event_file", "app", &[]),
         Section::Queue => file_with(Section::OutputConsole, "", "") + "\n[outputs.o.queue]\n" + kind + line,
-        Section::Http | Section::HttpTls | Section::Management | Section::CarbonLink => {
-            port(&all, section, key, line)
-        }
+        // The daemon's own ports.
+        section => port(&all, section, key, line),
     }
 }
 
 /// The same in the table of one of the daemon's own ports. `all` has a source, an aggregation and an output.
 fn port(all: &str, section: Section, key: &str, line: &str) -> String {
     match section {
+        Section::GraphiteApi => file_with(Section::OutputWhisper, "", "") + "\n[graphite_api]\n" + line,
         Section::CarbonLink => file_with(Section::OutputWhisper, "", "") + "\n[carbonlink]\n" + line,
         Section::Management if key == "cluster" => all.to_owned() + &management_of_a_cluster(line),
         Section::Management => format!("{all}[management]\n{line}"),

@@ -27,14 +27,36 @@ use crate::plan::*;
 
 fn http_server() -> impl Strategy<Value = HttpPlan> {
     let file = || option::of("[a-z]{1,6}").prop_map(|path| path.map(PemFile::new));
-    let parts = (vec("[a-z][a-z0-9.-]{0,9}[a-z]", 0..3), file(), file(), 2usize..500, 1usize..500);
-    parts.prop_map(|(allowed_hosts, token_file, cert, connections_max, of_peer)| {
+    let origin = "https?://[a-z][a-z0-9.-]{0,9}(:[1-9][0-9]{0,3})?";
+    let names = (vec("[a-z][a-z0-9.-]{0,9}[a-z]", 0..3), vec(origin, 0..2));
+    let parts = (names, file(), file(), 2usize..500, 1usize..500);
+    parts.prop_map(|((allowed_hosts, allowed_origins), token_file, cert, connections_max, of_peer)| {
         let tls = cert.map(|cert| {
             let identity = Identity { key: cert.clone(), cert };
             Box::new(ListenTls { identity, client_ca: None, min: TlsVersion::V1_2, max: TlsVersion::V1_3 })
         });
         let peer_connections_max = of_peer.min(connections_max);
-        HttpPlan { allowed_hosts, token_file, tls, connections_max, peer_connections_max }
+        HttpPlan { allowed_hosts, allowed_origins, token_file, tls, connections_max, peer_connections_max }
+    })
+}
+
+fn graphite_api() -> impl Strategy<Value = GraphiteApiPlan> {
+    let peer = "http://[a-z][a-z0-9.-]{0,9}(:[1-9][0-9]{0,3})?(/[a-z]{1,5})?";
+    let parts = (
+        any::<bool>(),
+        0u64..3_600_000,
+        (1u64 << 20)..(1 << 40),
+        1usize..1000,
+        vec(peer, 0..3),
+        100u64..3_600_000,
+    );
+    parts.prop_map(|(open, cache_ms, cache_bytes_max, events_max, peers, peer_timeout_ms)| GraphiteApiPlan {
+        open,
+        cache_ms,
+        cache_bytes_max,
+        events_max,
+        peers,
+        peer_timeout_ms,
     })
 }
 
@@ -46,7 +68,7 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
         vec((aggregate().boxed(), any::<u8>()), 0..4),
         vec((prop_oneof![2 => output(), 1 => packets_output().boxed()], any::<u8>()), 0..5),
         vec(management().boxed(), 0..3),
-        (option::weighted(0.8, ip().boxed()), http_server().boxed()),
+        (option::weighted(0.8, ip().boxed()), http_server().boxed(), graphite_api().boxed()),
         (
             "[a-zé./ ]{1,9}",
             0u64..3_600_000,
@@ -63,12 +85,13 @@ pub(super) fn plan() -> impl Strategy<Value = Plan> {
             transforms,
             drafts,
             management,
-            (http, http_server),
+            (http, http_server, graphite_api),
             (data_dir, stop_timeout_ms, hot_restart_timeout_ms, unfinished_bytes_max, reload_on_change, readers),
         )| {
             let mut plan = Plan {
                 http: http.map(|ip| SocketAddr::new(ip, 50_000)),
                 http_server,
+                graphite_api,
                 management,
                 data_dir: data_dir.into(),
                 stop_timeout_ms,

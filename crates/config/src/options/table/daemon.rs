@@ -7,7 +7,7 @@ use crate::options::row::Type::{
     Address, Flag, Map, Named, Path, Table, TableOrTables, Text, TextOrTexts, Texts, Word,
 };
 use crate::options::section::Family;
-use crate::options::section::Section::{CarbonLink, Http, HttpTls, Management, Top};
+use crate::options::section::Section::{CarbonLink, GraphiteApi, Http, HttpTls, Management, Top};
 use crate::plan::{CarbonLinkPlan, HttpPlan, ManagementPlan, Plan};
 
 rows! {
@@ -44,6 +44,8 @@ rows! {
             "Where records are delivered or stored.";
         "http": Table(Http), Absent("the defaults of its options"), "",
             "The HTTP server.";
+        "graphite_api": Table(GraphiteApi), Absent("the defaults of its options"), "",
+            "graphite-web's API.";
         "management": TableOrTables(Management), Absent("no management port"), "",
             "StatsD management ports.";
         "carbonlink": Table(CarbonLink), Absent("no such port"), "",
@@ -77,6 +79,9 @@ rows! {
         "allowed_hosts" => allowed_hosts: Texts, Toml("[]"), "[\"staunch.example.org\"]",
             "Host names that requests may use, in addition to addresses and `localhost`.",
             "A request with another name in `Host` is rejected with 421, except for `/healthz` and `/ready`, because a web page could point its own name at this server (DNS rebinding). Write the names without a port.";
+        "allowed_origins" => allowed_origins: Texts, Toml("[]"), "[\"https://wiki.example.org\"]",
+            "Origins of web pages elsewhere whose scripts may read data.",
+            "Such as a Grafana whose data source is of the kind `Browser`, or a page with graphs. The origin is scheme, host and port, as in the address bar of the page. They may not change anything.";
         "token_file" => token_file: Path, Absent("requests need no token"), "\"/etc/staunch/http.token\"",
             "File with the token that requests must have: `Authorization: Bearer TOKEN`.",
             "One line of 16 to 512 printable characters, readable only by the daemon's user (mode 600). Every request then needs the token, except for `/healthz` and `/ready`. Requests that change something are accepted only from this machine, with or without a token. The file is read again at each reload.";

@@ -1,30 +1,39 @@
 //! graphite-web's HTTP API over the stores of this daemon, for Grafana and scripts (spec graphite §6).
 //!
-//! Path of a request: `http::front` (Host and token) -> **[`routes`]** -> [`mod@parameters`] -> [`queries`] (a thread of its own) -> [`render`] or
-//! [`names`] -> `bodies` (limits of answers). GET and POST are equal, and a slash at the end of a path is ignored.
-//! Not here: evaluation and formats (`graphite`), the server and its limits (`server`).
+//! Path of a request: `http::front` (Host and token) -> **[`routes`]** -> [`mod@parameters`] -> [`cache`] -> [`queries`] (a thread of its own) ->
+//! [`render`] or [`names`] -> `bodies` (limits of answers). GET and POST are equal, and a slash at the end of a path is ignored.
+//! [`events`] and [`tagging`] change something. Not here: evaluation and formats (`graphite`), the server and its limits (`server`).
 
+mod cache;
+mod events;
 mod names;
+mod page;
 mod parameters;
 mod queries;
 mod render;
+mod tagging;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, State};
+use axum::extract::{ConnectInfo, Path, State};
 use axum::http::{HeaderValue, Method, Request, StatusCode, header};
-use axum::response::Response;
-use axum::routing::any;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use config::plan::Plan;
 use graphite::answer::functions::{self, Listing};
 
+use self::cache::Answers;
+use self::events::Events;
+use self::page::{JSON, Page, wrapped};
 use self::parameters::Parameters;
-use self::render::{JSON, Page, wrapped};
 use crate::admin::bodies::refused;
-use crate::admin::guard::Ends;
+use crate::admin::guard::{self, Ends};
 use crate::admin::http::Api;
 use crate::admin::refusal::Refusal;
+use crate::daemon::shared::Wiring;
+use sys::clock::Clock;
 
 pub(super) use self::queries::{AllStores, NAMES_MAX, Queries, refusal as query_refusal};
 
@@ -33,6 +42,20 @@ const FORM_BYTES_MAX: usize = 2 << 20;
 
 /// The version of graphite-web whose API this is: Grafana chooses its queries by it.
 const VERSION: &str = "1.1.10";
+
+/// What requests share.
+#[derive(Debug)]
+pub(super) struct GraphiteState {
+    answers: Answers,
+    events: Arc<Events>,
+}
+
+impl GraphiteState {
+    /// Of a daemon with this config.
+    pub(super) fn of(plan: &Plan) -> GraphiteState {
+        GraphiteState { answers: Answers::default(), events: Arc::new(Events::of(plan)) }
+    }
+}
 
 /// A kind of query.
 type Query = fn(&Parameters, &mut AllStores) -> Result<Page, Refusal>;
@@ -56,10 +79,42 @@ const QUERIES: [(&str, Query); 11] = [
 pub(super) fn routes() -> Router<Arc<Api>> {
     let mut router =
         Router::new().route("/functions", any(functions)).route("/functions/{name}", any(functions));
+    router = router.route("/functions/", any(functions)).route("/functions/{name}/", any(functions));
     for (path, _) in QUERIES.iter().filter(|(path, _)| *path != "/metrics") {
         router = router.route(path, any(query)).route(&format!("{path}/"), any(query));
     }
-    router.route("/version", any(version)).route("/version/", any(version)).route("/tags/{tag}", any(query))
+    for path in ["/events", "/events/"] {
+        router = router.route(path, get(events_page).post(event_post));
+    }
+    for path in ["/events/get_data", "/events/get_data/"] {
+        router = router.route(path, any(events_data));
+    }
+    for path in ["/tags/tagSeries", "/tags/tagMultiSeries", "/tags/delSeries"] {
+        router = router.route(path, any(tagging)).route(&format!("{path}/"), any(tagging));
+    }
+    router
+        .route("/version", any(version))
+        .route("/version/", any(version))
+        .route("/events/{id}", get(event_page))
+        .route("/events/{id}/", get(event_page))
+        .route("/tags/{tag}", any(query))
+        .route("/tags/{tag}/", any(query))
+}
+
+/// Paths that only read, and that `graphite_api.auth = "none"` opens.
+pub(super) fn only_reads(request: &Request<Body>) -> bool {
+    let path = request.uri().path().trim_end_matches('/');
+    if matches!(path, "/tags/tagSeries" | "/tags/tagMultiSeries" | "/tags/delSeries") {
+        return false;
+    }
+    if path == "/events" || path == "/metrics" {
+        return request.method() == Method::GET && (path == "/events" || is_find(request));
+    }
+    let below =
+        |start: &str| path.strip_prefix(start).is_some_and(|rest| rest.starts_with('/') || rest.is_empty());
+    QUERIES.iter().any(|(known, _)| *known == path)
+        || path == "/version"
+        || ["/functions", "/tags", "/events"].into_iter().any(below)
 }
 
 /// True for a request of `/metrics` that is one of graphite-web's.
@@ -75,24 +130,126 @@ pub(super) async fn query(
     request: Request<Body>,
 ) -> Response {
     let path = request.uri().path().trim_end_matches('/').to_owned();
+    let wiring = api.shared.wiring.load_full();
     let page = async {
         let parameters = parameters(&api, request).await?;
-        let stores = api.shared.stores.all();
-        if stores.is_empty() {
-            return Err(queries::no_store());
+        let seconds = match path.as_str() {
+            "/render" => cache::seconds(&parameters, &wiring.plan.graphite_api)?,
+            _ => None,
+        };
+        let Some(seconds) = seconds else { return Ok((run(&api, &wiring, path, parameters).await?, None)) };
+        let key = cache::key(&parameters);
+        if let Some(hit) = api.graphite.answers.get(&key, seconds, Clock::mono_ns()) {
+            return Ok((hit.page, Some((seconds, hit.made_s))));
         }
-        let known = QUERIES.iter().find(|(known, _)| *known == path).map(|(_, query)| *query);
-        let run = move |stores: &mut AllStores| match known {
+        let now = Clock::now();
+        let made_s = i64::try_from(now.wall_seconds()).unwrap_or(i64::MAX);
+        let page = run(&api, &wiring, path, parameters).await?;
+        let bytes_max = wiring.plan.graphite_api.cache_bytes_max;
+        api.graphite.answers.put(key, &page, (now.mono_ns, made_s), bytes_max);
+        Ok((page, Some((seconds, made_s))))
+    };
+    match page.await {
+        Ok((page, kept)) => reply(&api, ends, Ok(page), kept),
+        Err(refusal) => reply(&api, ends, Err(refusal), None),
+    }
+}
+
+async fn run(api: &Api, wiring: &Arc<Wiring>, path: String, parameters: Parameters) -> Result<Page, Refusal> {
+    let stores = api.shared.stores.all();
+    if stores.is_empty() {
+        return Err(queries::no_store());
+    }
+    let known = QUERIES.iter().find(|(known, _)| *known == path).map(|(_, query)| *query);
+    let events = Some((Arc::clone(&api.graphite.events), Arc::clone(&wiring.plan)));
+    let run = move |stores: &mut AllStores| {
+        stores.events = events;
+        match known {
             Some(query) => query(&parameters, stores),
             None => {
                 let tag = path.strip_prefix("/tags/").unwrap_or(&path);
                 let tag: Vec<u8> = percent_decoded(tag);
                 names::tag(&String::from_utf8_lossy(&tag), &parameters, stores)
             }
-        };
-        api.queries.run(stores, run).await
+        }
     };
-    reply(&api, ends, page.await)
+    api.queries.run(stores, run).await
+}
+
+async fn event_post(
+    State(api): State<Arc<Api>>,
+    ConnectInfo(ends): ConnectInfo<Ends>,
+    request: Request<Body>,
+) -> Response {
+    let page = async {
+        guard::is_of_no_other_site(request.headers())
+            .map_err(|why| (StatusCode::FORBIDDEN, why.to_owned()))?;
+        let body = api.bodies.read(request.into_body(), events::EVENT_BYTES_MAX).await?;
+        let (events, plan) = (Arc::clone(&api.graphite.events), plan_of(&api));
+        on_thread(move || events.post(&plan, &body, now())).await
+    };
+    reply(&api, ends, page.await, None)
+}
+
+async fn events_page(State(api): State<Arc<Api>>, ConnectInfo(ends): ConnectInfo<Ends>) -> Response {
+    let (events, plan) = (Arc::clone(&api.graphite.events), plan_of(&api));
+    reply(&api, ends, on_thread(move || events.page(&plan)).await, None)
+}
+
+async fn event_page(
+    State(api): State<Arc<Api>>,
+    ConnectInfo(ends): ConnectInfo<Ends>,
+    Path(id): Path<String>,
+) -> Response {
+    let (events, plan) = (Arc::clone(&api.graphite.events), plan_of(&api));
+    reply(&api, ends, on_thread(move || events.one(&plan, &id)).await, None)
+}
+
+async fn events_data(
+    State(api): State<Arc<Api>>,
+    ConnectInfo(ends): ConnectInfo<Ends>,
+    request: Request<Body>,
+) -> Response {
+    let page = async {
+        let parameters = parameters(&api, request).await?;
+        let (events, plan) = (Arc::clone(&api.graphite.events), plan_of(&api));
+        on_thread(move || events.data(&plan, &parameters, now())).await
+    };
+    reply(&api, ends, page.await, None)
+}
+
+/// Requests that change the index of tags.
+async fn tagging(
+    State(api): State<Arc<Api>>,
+    ConnectInfo(ends): ConnectInfo<Ends>,
+    request: Request<Body>,
+) -> Response {
+    if request.method() != Method::POST {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
+    let page = async {
+        guard::is_of_no_other_site(request.headers())
+            .map_err(|why| (StatusCode::FORBIDDEN, why.to_owned()))?;
+        let path = request.uri().path().trim_end_matches('/').to_owned();
+        let parameters = parameters(&api, request).await?;
+        let stores = api.shared.stores.all();
+        on_thread(move || tagging::answer(&path, &parameters, &stores, ends)).await
+    };
+    reply(&api, ends, page.await, None)
+}
+
+fn plan_of(api: &Api) -> Arc<Plan> {
+    Arc::clone(&api.shared.wiring.load().plan)
+}
+
+fn now() -> i64 {
+    i64::try_from(Clock::now().wall_seconds()).unwrap_or(i64::MAX)
+}
+
+/// Runs work with files and locks on another thread than the connections.
+async fn on_thread(work: impl FnOnce() -> Result<Page, Refusal> + Send + 'static) -> Result<Page, Refusal> {
+    let ended = |error| (StatusCode::INTERNAL_SERVER_ERROR, format!("the request failed: {error}"));
+    tokio::task::spawn_blocking(work).await.map_err(ended)?
 }
 
 async fn functions(
@@ -114,11 +271,11 @@ async fn functions(
         };
         wrapped(&parameters, json)
     };
-    reply(&api, ends, page.await)
+    reply(&api, ends, page.await, None)
 }
 
 async fn version(State(api): State<Arc<Api>>, ConnectInfo(ends): ConnectInfo<Ends>) -> Response {
-    reply(&api, ends, Ok((JSON, format!("\"{VERSION}\"").into_bytes())))
+    reply(&api, ends, Ok((JSON, format!("\"{VERSION}\"").into_bytes())), None)
 }
 
 /// The parameters of the query and of a form.
@@ -140,12 +297,30 @@ fn percent_decoded(text: &str) -> Vec<u8> {
         .unwrap_or_default()
 }
 
-fn reply(api: &Api, ends: Ends, page: Result<Page, Refusal>) -> Response {
+/// `kept`: how many seconds the answer may be given again, and when it was made.
+fn reply(api: &Api, ends: Ends, page: Result<Page, Refusal>, kept: Option<(u64, i64)>) -> Response {
     let mut response = match page {
         Ok((kind, bytes)) => api.bodies.bytes(ends.peer(), kind, bytes),
         Err((status, why)) => refused(status, &why),
     };
-    let never = HeaderValue::from_static("max-age=0, no-cache, no-store, must-revalidate, private");
-    response.headers_mut().insert(header::CACHE_CONTROL, never);
+    let headers = response.headers_mut();
+    let (control, expires) = match kept {
+        None => ("max-age=0, no-cache, no-store, must-revalidate, private".to_owned(), 0),
+        Some((seconds, made_s)) => {
+            headers.insert(header::LAST_MODIFIED, http_date(made_s));
+            (format!("max-age={seconds}"), made_s.saturating_add_unsigned(seconds))
+        }
+    };
+    headers.insert(header::EXPIRES, http_date(expires));
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::try_from(control).unwrap_or(HeaderValue::from_static("no-store")),
+    );
     response
+}
+
+fn http_date(seconds: i64) -> HeaderValue {
+    let time = jiff::Timestamp::from_second(seconds).unwrap_or_default();
+    let text = time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT"))
 }

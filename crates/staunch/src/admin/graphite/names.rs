@@ -9,9 +9,9 @@ use graphite::catalog::{
 use graphite::query::Selector;
 use graphite::store::{Reader, SEARCH_STEPS};
 
+use super::page::{MSGPACK, PICKLE, PROTOBUF, Page, wrapped};
 use super::parameters::{Parameters, bad};
 use super::queries::{AllStores, NAMES_MAX, no_store, refusal};
-use super::render::{MSGPACK, PICKLE, PROTOBUF, Page, wrapped};
 use crate::admin::refusal::Refusal;
 
 /// Steps of one search: some ten seconds.
@@ -236,7 +236,7 @@ fn too_much(error: SearchError) -> Refusal {
 }
 
 /// An error of `/tags`, which is JSON.
-fn argument(why: impl Into<String>) -> Refusal {
+pub(super) fn argument(why: impl Into<String>) -> Refusal {
     as_json(bad(why))
 }
 

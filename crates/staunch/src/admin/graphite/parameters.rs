@@ -1,6 +1,7 @@
 //! Parameters of a request: those of its query and of its form, in order.
 
 use axum::http::StatusCode;
+use graphite::query::TimeZone;
 
 use crate::admin::refusal::Refusal;
 
@@ -23,6 +24,11 @@ impl Parameters {
             return Err(bad(format!("the request has more than {PARAMETERS_MAX} parameters")));
         }
         Ok(Parameters(pairs))
+    }
+
+    /// All names and values, in order.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// The last value of a name.
@@ -63,6 +69,12 @@ impl Parameters {
 /// A request that has to change.
 pub(super) fn bad(why: impl Into<String>) -> Refusal {
     (StatusCode::BAD_REQUEST, why.into())
+}
+
+/// The zone of a request; UTC for an unknown one, as in graphite-web.
+pub(super) fn zone(parameters: &Parameters) -> TimeZone {
+    let named = parameters.get("tz").filter(|name| !name.is_empty());
+    named.and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC)
 }
 
 #[test]

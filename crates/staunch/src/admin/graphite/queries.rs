@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use config::plan::Plan;
 use graphite::catalog::{Found, Wanted};
-use graphite::query::{Ask, Fetch, FetchError, Fetched, Limits, Room, Selector, Stop};
+use graphite::query::{Ask, Fetch, FetchError, Fetched, Limits, Range, Room, Selector, Stop};
 use graphite::store::Reader;
 use sys::clock::Clock;
 use tokio::sync::Semaphore;
 
+use super::events::Events;
 use crate::admin::refusal::Refusal;
 use crate::daemon::shared::stores::OpenStore;
 
@@ -72,7 +74,7 @@ impl Queries {
         let cancel = Cancel(Arc::clone(&cancelled));
         let done = tokio::task::spawn_blocking(move || {
             let now = i64::try_from(Clock::now().wall_seconds()).unwrap_or(i64::MAX);
-            query(&mut AllStores { stores, now, ends_ns, cancelled })
+            query(&mut AllStores { stores, now, ends_ns, cancelled, events: None })
         });
         let done = done.await;
         drop((running, cancel));
@@ -88,6 +90,8 @@ pub(in crate::admin) struct AllStores {
     pub(in crate::admin) now: i64,
     ends_ns: u64,
     cancelled: Arc<AtomicBool>,
+    /// For the function `events`.
+    pub(super) events: Option<(Arc<Events>, Arc<Plan>)>,
 }
 
 impl AllStores {
@@ -153,6 +157,11 @@ impl Fetch for AllStores {
             answers = if answers.is_empty() { found } else { merged(answers, found) };
         }
         Ok(if answers.is_empty() { asks.iter().map(|_| Vec::new()).collect() } else { answers })
+    }
+
+    fn events(&mut self, range: Range, tags: Option<&[String]>) -> Result<Vec<i64>, FetchError> {
+        let Some((events, plan)) = &self.events else { return Ok(Vec::new()) };
+        events.times(plan, range, tags).map_err(FetchError::Failed)
     }
 
     fn keep_going(&mut self) -> Result<(), Stop> {

@@ -6,20 +6,10 @@ use graphite::answer::{charts, json, msgpack, pickle, protobuf, text};
 use graphite::query::time::{Clock, parse_time};
 use graphite::query::{Code, Compat, QueryError, Range, Request, TimeZone, limit_points, render};
 
-use super::parameters::{Parameters, bad};
+use super::page::{CSV, MSGPACK, PICKLE, PROTOBUF, Page, TEXT, wrapped};
+use super::parameters::{Parameters, bad, zone};
 use super::queries::{AllStores, LIMITS};
 use crate::admin::refusal::Refusal;
-
-/// An answer: its type and its bytes.
-pub(super) type Page = (&'static str, Vec<u8>);
-
-pub(super) const JSON: &str = "application/json";
-pub(super) const PICKLE: &str = "application/pickle";
-pub(super) const MSGPACK: &str = "application/x-msgpack";
-pub(super) const PROTOBUF: &str = "application/x-protobuf";
-const TEXT: &str = "text/plain; charset=utf-8";
-const CSV: &str = "text/csv; charset=utf-8";
-const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Most bytes of all targets together.
 const TARGETS_BYTES_MAX: usize = 1 << 20;
@@ -71,12 +61,6 @@ pub(super) fn range(parameters: &Parameters, now: i64, zone: &TimeZone) -> Resul
         return Err(bad("Invalid empty time range: `from` and `until` are equal"));
     }
     Ok((Range { from: from.min(until), until: from.max(until) }, now))
-}
-
-/// The zone of a request; UTC for an unknown one, as in graphite-web.
-pub(super) fn zone(parameters: &Parameters) -> TimeZone {
-    let named = parameters.get("tz").filter(|name| !name.is_empty());
-    named.and_then(|name| TimeZone::get(name).ok()).unwrap_or(TimeZone::UTC)
 }
 
 fn format(parameters: &Parameters) -> Result<Format, Refusal> {
@@ -143,16 +127,6 @@ pub(super) fn answer(parameters: &Parameters, stores: &mut AllStores) -> Result<
         Format::Protobuf2 => (PROTOBUF, protobuf::series_v2(&series)),
         Format::Protobuf3 => (PROTOBUF, protobuf::series_v3(&series, (range.from, range.until))),
     })
-}
-
-/// JSON, or a call of the function that the client names.
-pub(super) fn wrapped(parameters: &Parameters, json: Vec<u8>) -> Result<Page, Refusal> {
-    let Some(name) = parameters.get("jsonp").filter(|name| !name.is_empty()) else { return Ok((JSON, json)) };
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.');
-    if name.len() > 100 || !name.bytes().all(is_name) {
-        return Err(bad("`jsonp` is the name of a function: letters, digits, `_`, `$` and `.`"));
-    }
-    Ok((SCRIPT, [name.as_bytes(), b"(", &json, b")"].concat()))
 }
 
 /// A mistake with its place in the target.

@@ -36,6 +36,7 @@ use self::patience::Patient;
 use crate::admin::clients::ClientEnd;
 use crate::admin::guard::Ends;
 use crate::admin::http::{self, Api};
+use crate::admin::origins;
 use crate::admission::{Admission, ConnectionSlot, Full, Limits, Refusals};
 use crate::daemon::shared::bind::listen_again;
 use crate::daemon::start::descriptors::{self, Kind};
@@ -233,13 +234,15 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         async move {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(ConnectInfo(ends));
-            let answer = match http::front(&api, &request) {
+            let origin = origins::allowed(&api.shared, request.headers());
+            let mut answer = match http::front(&api, &request) {
                 Err(refusal) => refusal,
                 Ok(()) => match hyper::service::Service::call(&router, request).await {
                     Ok(answer) => answer,
                     Err(never) => match never {},
                 },
             };
+            origins::mark(origin, answer.headers_mut());
             let reading = of_answers.begin();
             Ok::<_, Infallible>(answer.map(|body| Answer { body, _reading: reading, _under_way: under_way }))
         }

@@ -29,6 +29,14 @@ pub(crate) fn post(at: SocketAddr, path: &str, content_type: &str, body: &str) -
     ask(at, &format!("POST {path} HTTP/1.1\r\n{head}\r\nConnection: close\r\n\r\n{body}"))
 }
 
+/// A request with a method and headers of its own, each ending in `\r\n`.
+#[allow(dead_code, reason = "not every program needs it")]
+pub(crate) fn with_headers(at: SocketAddr, what: &str, headers: &str, body: &str) -> Option<Answer> {
+    let length = body.len();
+    let head = format!("Host: {at}\r\n{headers}Content-Length: {length}\r\nConnection: close");
+    ask(at, &format!("{what} HTTP/1.1\r\n{head}\r\n\r\n{body}"))
+}
+
 fn ask(at: SocketAddr, request: &str) -> Option<Answer> {
     let mut stream = TcpStream::connect(at).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;

@@ -1,0 +1,67 @@
+//! `/tags/tagSeries`, `tagMultiSeries` and `delSeries`: names in the index of tags (spec graphite §6.9).
+//!
+//! Series come into the index by themselves with their first point, so carbon's requests change nothing in the end. `delSeries` takes names
+//! out of the index and leaves their files, as graphite-web does: with its next point, a series is back. `staunch whisper delete` deletes
+//! files.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use graphite::answer::json;
+use graphite::catalog::normal_name;
+
+use super::names::argument;
+use super::page::{Page, wrapped};
+use super::parameters::Parameters;
+use super::queries::no_store;
+use crate::admin::guard::Ends;
+use crate::admin::refusal::Refusal;
+use crate::daemon::shared::stores::OpenStore;
+
+/// Most names of one request.
+const NAMES_MAX: usize = 10_000;
+
+/// Answers one of the requests.
+pub(super) fn answer(
+    path: &str,
+    parameters: &Parameters,
+    stores: &[Arc<OpenStore>],
+    ends: Ends,
+) -> Result<Page, Refusal> {
+    let Some(store) = stores.first() else { return Err(no_store()) };
+    let names = parameters.all("path");
+    let one = path == "/tags/tagSeries";
+    if names.iter().all(|name| name.is_empty()) {
+        return Err(argument(if one { "no path specified" } else { "no paths specified" }));
+    }
+    if names.len() > NAMES_MAX {
+        return Err(argument(format!("a request has at most {NAMES_MAX} paths")));
+    }
+    let normal = |name: &&str| {
+        normal_name(name.as_bytes()).map_err(|bad| argument(format!("Cannot parse path {name}: {bad}")))
+    };
+    let normal: Vec<Vec<u8>> = names.iter().map(normal).collect::<Result<_, _>>()?;
+    if path == "/tags/delSeries" {
+        if !ends.are_here() {
+            let why = "a request that removes something must come from this machine";
+            return Err((StatusCode::FORBIDDEN, why.to_owned()));
+        }
+        for name in normal.iter().filter(|name| name.contains(&b';')) {
+            for store in stores {
+                let _was_known = store.store.forget_name(name);
+            }
+        }
+        return wrapped(parameters, b"true".to_vec());
+    }
+    for name in &normal {
+        if let Err(full) = store.store.put_name(name) {
+            return Err((StatusCode::UNPROCESSABLE_ENTITY, full.to_string()));
+        }
+    }
+    if one {
+        let mut text = Vec::new();
+        json::push_text(normal.last().map_or(&[], Vec::as_slice), &mut text);
+        return wrapped(parameters, text);
+    }
+    wrapped(parameters, json::texts(normal.iter().map(Vec::as_slice)))
+}
