@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod catalog;
 mod codec;
+pub mod draw;
 mod file_series;
 #[cfg(any(test, feature = "memory_tree"))]
 pub mod memory_tree;

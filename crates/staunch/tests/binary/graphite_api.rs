@@ -96,12 +96,17 @@ fn mistakes_name_their_place_and_what_to_do() {
         ("/render?target=a&from=nonsense&format=json", 400, "`from` is not a time"),
         ("/render?target=a&from=now&format=json", 400, "Invalid empty time range"),
         ("/render?target=a&format=xml", 400, "`format` is"),
+        ("/render?target=a&width=4001", 400, "`width` is a whole number of pixels from 10 to 4000"),
+        ("/render?target=a&width=2001&height=2000", 400, "at most 4000000 pixels"),
+        ("/render?target=a&format=svg&areaMode=some", 400, "`areaMode` is one of none, first, all, stacked"),
+        ("/render?target=a&format=svg&jsonp=alert(1)", 400, "`jsonp` is the name of a function"),
         ("/metrics/find", 400, "Missing required parameter 'query'"),
         ("/metrics/find?query=a&format=xml", 400, "Invalid value for 'format' parameter"),
         ("/metrics/find?query=a&jsonp=alert(1)", 400, "`jsonp` is the name of a function"),
         ("/tags/findSeries", 400, "{\"error\": \"no tag expressions specified\"}"),
         ("/functions/nothing", 404, "there is no function `nothing`"),
         ("/render?target=randomWalk('a')&from=-100y&format=json", 422, "points"),
+        ("/render?target=randomWalk('a')&from=-100y&format=png", 422, "points"),
     ] {
         let answer = daemon.get(path);
         assert_eq!(answer.status, status, "{path}: {}", answer.body);
@@ -129,7 +134,9 @@ fn bytes_of(daemon: &Daemon, path: &str) -> (String, Vec<u8>) {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("it answers");
     let end = answer.windows(4).position(|part| part == b"\r\n\r\n").expect("a head");
-    (String::from_utf8_lossy(&answer[..end]).into_owned(), answer[end + 4..].to_vec())
+    let (head, body) = (String::from_utf8_lossy(&answer[..end]).into_owned(), answer[end + 4..].to_vec());
+    assert!(head.contains(&format!("content-length: {}", body.len())), "{head}: {} bytes", body.len());
+    (head, body)
 }
 
 #[test]
@@ -184,5 +191,47 @@ fn every_format_has_its_type_and_its_bytes() {
     assert_eq!(daemon.json("/info?target=servers.web1.cpu"), want);
     let answer = daemon.get("/info?target=servers.none");
     assert!(answer.status == 404 && answer.body.contains("there is no series"), "{}", answer.body);
+    daemon.stop();
+}
+
+/// Width and height of a PNG, by its header.
+fn size_of_png(bytes: &[u8]) -> (u32, u32) {
+    assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n"), "{:?}", &bytes[..bytes.len().min(40)]);
+    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    (number(16), number(20))
+}
+
+#[test]
+fn images_are_png_unless_svg_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = now() - 20;
+    let mut daemon = daemon(folder.path(), at);
+    let range = format!("from={}&until={}&now={}", at - 30, at, at + 10);
+    let cpu = format!("/render?target=servers.*.cpu&{range}");
+    for (rest, want) in [
+        ("", (330, 250)),
+        ("&format=png&width=586&height=308&areaMode=stacked", (586, 308)),
+        ("&format=&width=120&height=60&graphType=pie", (120, 60)),
+        ("&width=2000&height=1000&fontName=Mono&fontBold=1&fontItalic=1&title=%00%3Cb%3E", (2000, 1000)),
+    ] {
+        let (head, body) = bytes_of(&daemon, &format!("{cpu}{rest}"));
+        assert!(head.contains(" 200 ") && head.contains("image/png"), "{rest}: {head}");
+        assert_eq!(size_of_png(&body), want, "{rest}");
+        // An image of one colour would have some hundred bytes.
+        assert!(body.len() > 1_200, "{rest}: {} bytes", body.len());
+    }
+    let (head, body) = bytes_of(&daemon, &format!("{cpu}&format=svg&title=A%26B"));
+    let svg = String::from_utf8(body).expect("SVG is text");
+    assert!(head.contains("image/svg+xml") && svg.starts_with("<svg "), "{head}");
+    for web in 1..=5 {
+        assert!(svg.contains(&format!(">servers.web{web}.cpu</text>")), "{svg}");
+    }
+    assert!(svg.contains(">A&amp;B</text>") && svg.contains("metadata = {"), "{svg}");
+    let (head, body) = bytes_of(&daemon, &format!("{cpu}&format=svg&jsonp=show"));
+    assert!(head.contains("text/javascript") && body.starts_with(b"show(\"<svg "), "{head}");
+    let (_, none) = bytes_of(&daemon, "/render?target=nothing&format=svg");
+    assert!(String::from_utf8_lossy(&none).contains(">No Data</text>"));
+    let (_, empty) = bytes_of(&daemon, "/render");
+    assert_eq!(size_of_png(&empty), (330, 250), "no target");
     daemon.stop();
 }

@@ -104,6 +104,7 @@ pub(crate) fn stacked(call: &mut Call<'_>) -> Answer {
         }
         let mut result = one.copy_as(name, values);
         result.drawing.is_stacked = true;
+        result.drawing.stack = at + 1;
         results.push(result);
     }
     call.engine.state().stacks[at].1 = sums;

@@ -39,6 +39,8 @@ pub struct Drawing {
     pub dashed: Option<f64>,
     /// Drawn as an area on the series before it.
     pub is_stacked: bool,
+    /// Number of its stack in the request: areas of one stack stand on one another. 0 is none.
+    pub stack: usize,
     /// Takes its place in the stack without being drawn.
     pub is_invisible: bool,
     /// Belongs to the right axis.

@@ -1,7 +1,7 @@
 //! graphite-web's HTTP API over the stores of this daemon, for Grafana and scripts (spec graphite §6).
 //!
 //! Path of a request: `http::front` (Host and token) -> **[`routes`]** -> [`mod@parameters`] -> [`cache`] -> [`queries`] (a thread of its own) ->
-//! [`render`] or [`names`] -> `bodies` (limits of answers). GET and POST are equal, and a slash at the end of a path is ignored.
+//! [`render`] (with [`picture`]) or [`names`] -> `bodies` (limits of answers). GET and POST are equal, and a slash at the end of a path is ignored.
 //! [`events`] and [`tagging`] change something. Not here: evaluation and formats (`graphite`), the server and its limits (`server`).
 
 mod cache;
@@ -9,6 +9,7 @@ mod events;
 mod names;
 mod page;
 mod parameters;
+mod picture;
 mod queries;
 mod render;
 mod tagging;

@@ -12,6 +12,8 @@ pub(super) const MSGPACK: &str = "application/x-msgpack";
 pub(super) const PROTOBUF: &str = "application/x-protobuf";
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 pub(super) const CSV: &str = "text/csv; charset=utf-8";
+pub(super) const SVG: &str = "image/svg+xml";
+pub(super) const PNG: &str = "image/png";
 pub(super) const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// JSON, or a call of the function that the client names.

@@ -3,11 +3,13 @@
 use axum::http::StatusCode;
 use graphite::answer::json::JsonOptions;
 use graphite::answer::{charts, json, msgpack, pickle, protobuf, text};
+use graphite::draw::{DrawError, Faces, Options, SERIES_MAX, View, draw};
 use graphite::query::time::{Clock, parse_time};
-use graphite::query::{Code, Compat, QueryError, Range, Request, TimeZone, limit_points, render};
+use graphite::query::{Code, Compat, QueryError, Range, Request, Series, TimeZone, limit_points, render};
 
-use super::page::{CSV, MSGPACK, PICKLE, PROTOBUF, Page, TEXT, wrapped};
+use super::page::{CSV, MSGPACK, PICKLE, PNG, PROTOBUF, Page, SVG, TEXT, wrapped};
 use super::parameters::{Parameters, bad, zone};
+use super::picture;
 use super::queries::{AllStores, LIMITS};
 use crate::admin::refusal::Refusal;
 
@@ -30,19 +32,29 @@ enum Format {
     Protobuf3,
 }
 
+/// What a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Data(Format),
+    /// SVG for programs that have all faces, PNG otherwise.
+    Image(Faces),
+}
+
 /// Words of `format`. carbonapi and go-carbon call their second protocol by three names.
-const FORMATS: [(&str, Format); 11] = [
-    ("json", Format::Json),
-    ("csv", Format::Csv),
-    ("raw", Format::Raw),
-    ("pickle", Format::Pickle),
-    ("msgpack", Format::Msgpack),
-    ("dygraph", Format::Dygraph),
-    ("rickshaw", Format::Rickshaw),
-    ("protobuf", Format::Protobuf2),
-    ("protobuf3", Format::Protobuf2),
-    ("carbonapi_v2_pb", Format::Protobuf2),
-    ("carbonapi_v3_pb", Format::Protobuf3),
+const FORMATS: [(&str, Wanted); 13] = [
+    ("json", Wanted::Data(Format::Json)),
+    ("csv", Wanted::Data(Format::Csv)),
+    ("raw", Wanted::Data(Format::Raw)),
+    ("pickle", Wanted::Data(Format::Pickle)),
+    ("msgpack", Wanted::Data(Format::Msgpack)),
+    ("dygraph", Wanted::Data(Format::Dygraph)),
+    ("rickshaw", Wanted::Data(Format::Rickshaw)),
+    ("protobuf", Wanted::Data(Format::Protobuf2)),
+    ("protobuf3", Wanted::Data(Format::Protobuf2)),
+    ("carbonapi_v2_pb", Wanted::Data(Format::Protobuf2)),
+    ("carbonapi_v3_pb", Wanted::Data(Format::Protobuf3)),
+    ("svg", Wanted::Image(Faces::All)),
+    ("png", Wanted::Image(Faces::Regular)),
 ];
 
 /// The time range of a request: from and until, in order.
@@ -63,53 +75,34 @@ pub(super) fn range(parameters: &Parameters, now: i64, zone: &TimeZone) -> Resul
     Ok((Range { from: from.min(until), until: from.max(until) }, now))
 }
 
-fn format(parameters: &Parameters) -> Result<Format, Refusal> {
+fn wanted(parameters: &Parameters) -> Result<Wanted, Refusal> {
     let flags = [("rawData", Format::Raw), ("pickle", Format::Pickle)];
     if let Some((_, format)) = flags.into_iter().find(|(flag, _)| parameters.get(flag).is_some()) {
-        return Ok(format);
+        return Ok(Wanted::Data(format));
     }
-    let words = || FORMATS.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
-    let Some(given) = parameters.get("format") else {
-        return Err(bad(format!("add `format=json`, or another one of {}", words())));
+    let Some(given) = parameters.get("format").filter(|given| !given.is_empty()) else {
+        return Ok(Wanted::Image(Faces::Regular));
     };
     let known = FORMATS.iter().find(|(word, _)| *word == given);
-    known.map(|(_, format)| *format).ok_or_else(|| {
+    known.map(|(_, wanted)| *wanted).ok_or_else(|| {
+        let words = FORMATS.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
         let given: String = given.chars().take(40).collect();
-        bad(format!("`format` is one of {}, not `{given}`", words()))
+        bad(format!("`format` is one of {words}, not `{given}`"))
     })
 }
 
 /// Answers a request.
 pub(super) fn answer(parameters: &Parameters, stores: &mut AllStores) -> Result<Page, Refusal> {
-    let format = format(parameters)?;
-    let zone = zone(parameters);
-    let (range, now) = range(parameters, stores.now, &zone)?;
-    // What files cover depends on the time that the client asks for, so that an answer can be repeated.
-    stores.now = now;
-    let targets = parameters.all("target");
-    if targets.iter().map(|target| target.len()).sum::<usize>() > TARGETS_BYTES_MAX {
-        return Err(bad(format!("the targets are longer than {TARGETS_BYTES_MAX} bytes")));
+    match wanted(parameters)? {
+        Wanted::Data(format) => data(parameters, format, stores),
+        Wanted::Image(faces) => image(parameters, faces, stores),
     }
-    let factor = match parameters.get("xFilesFactor").filter(|text| !text.is_empty()) {
-        None => None,
-        Some(text) => match text.parse::<f64>() {
-            Ok(factor) if (0.0..=1.0).contains(&factor) => Some(factor),
-            _ => return Err(bad(format!("`xFilesFactor` is a number from 0 to 1, not `{text}`"))),
-        },
-    };
+}
+
+fn data(parameters: &Parameters, format: Format, stores: &mut AllStores) -> Result<Page, Refusal> {
     let most = parameters.number("maxDataPoints", 0)?;
-    let template = parameters.in_brackets("template");
-    let request = Request {
-        range,
-        now,
-        zone: &zone,
-        x_files_factor: factor,
-        template: &template,
-        compat: Compat::default(),
-        limits: LIMITS,
-        seed: sys::random_seed(),
-    };
-    let mut series = render(&targets, &request, stores).map_err(refusal)?;
+    let zone = zone(parameters);
+    let (mut series, range) = series(parameters, &zone, stores)?;
     if format == Format::Json {
         limit_points(&mut series, usize::try_from(most).unwrap_or(0));
     }
@@ -127,6 +120,69 @@ pub(super) fn answer(parameters: &Parameters, stores: &mut AllStores) -> Result<
         Format::Protobuf2 => (PROTOBUF, protobuf::series_v2(&series)),
         Format::Protobuf3 => (PROTOBUF, protobuf::series_v3(&series, (range.from, range.until))),
     })
+}
+
+/// An image of the series. Wrong options are found before the query.
+fn image(parameters: &Parameters, faces: Faces, stores: &mut AllStores) -> Result<Page, Refusal> {
+    let options = Options::read(&|name| parameters.get(name).map(str::to_owned)).map_err(bad)?;
+    let zone = zone(parameters);
+    let (series, range) = series(parameters, &zone, stores)?;
+    let view = View { from: range.from, until: range.until, zone: &zone };
+    let picture = draw(&series, &options, &view, faces, &mut || stores.goes_on());
+    let picture = picture.map_err(|why| {
+        let why = match why {
+            DrawError::TooManySeries(count) => {
+                format!("an image has at most {SERIES_MAX} series, not {count}: use narrower globs or tag expressions")
+            }
+            DrawError::Stopped(why) => why.to_string(),
+        };
+        (StatusCode::UNPROCESSABLE_ENTITY, why)
+    })?;
+    // What follows needs the memory.
+    drop(series);
+    match faces {
+        Faces::Regular => Ok((PNG, picture::png(&picture, || stores.goes_on())?)),
+        Faces::All if parameters.get("jsonp").is_some_and(|name| !name.is_empty()) => {
+            let mut text = Vec::new();
+            json::push_text(picture.svg().as_bytes(), &mut text);
+            wrapped(parameters, text)
+        }
+        Faces::All => Ok((SVG, picture.svg().into_bytes())),
+    }
+}
+
+/// The series of the targets, and their range.
+fn series(
+    parameters: &Parameters,
+    zone: &TimeZone,
+    stores: &mut AllStores,
+) -> Result<(Vec<Series>, Range), Refusal> {
+    let (range, now) = range(parameters, stores.now, zone)?;
+    // What files cover depends on the time that the client asks for, so that an answer can be repeated.
+    stores.now = now;
+    let targets = parameters.all("target");
+    if targets.iter().map(|target| target.len()).sum::<usize>() > TARGETS_BYTES_MAX {
+        return Err(bad(format!("the targets are longer than {TARGETS_BYTES_MAX} bytes")));
+    }
+    let factor = match parameters.get("xFilesFactor").filter(|text| !text.is_empty()) {
+        None => None,
+        Some(text) => match text.parse::<f64>() {
+            Ok(factor) if (0.0..=1.0).contains(&factor) => Some(factor),
+            _ => return Err(bad(format!("`xFilesFactor` is a number from 0 to 1, not `{text}`"))),
+        },
+    };
+    let template = parameters.in_brackets("template");
+    let request = Request {
+        range,
+        now,
+        zone,
+        x_files_factor: factor,
+        template: &template,
+        compat: Compat::default(),
+        limits: LIMITS,
+        seed: sys::random_seed(),
+    };
+    Ok((render(&targets, &request, stores).map_err(refusal)?, range))
 }
 
 /// A mistake with its place in the target.
