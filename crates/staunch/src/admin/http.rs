@@ -50,8 +50,9 @@ const INDEX: &str = "staunch\n\n\
     /api/v1/stores      stores of whisper files\n\
     /api/v1/config      the config in force\n\n\
     graphite-web's API, if an output is of type whisper:\n\
-    /render             ?target=TARGET&from=-1h&format=json\n\
+    /render             ?target=TARGET&from=-1h (an image), &format=json\n\
     /metrics/find       ?query=GLOB\n\
+    /events/get_data    ?from=-1d&tags=TAG\n\
     /tags, /functions, /version\n";
 
 /// The data for all requests.

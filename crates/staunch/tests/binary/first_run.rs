@@ -97,9 +97,9 @@ fn a_first_run_listens_on_loopback_only_and_its_tip_works() {
     let series = daemon.json("/api/v1/series?name=hello.*");
     assert_eq!(series["series"][0]["name"], "hello.world", "{series}");
 
-    // The URL to click has the counter, once it is flushed.
+    // The URL to click shows the counter, once it is flushed; here are its values.
     let url = banner.lines().find_map(|line| Some(line.trim().split_once("/render?")?.1));
-    let url = format!("/render?{}", url.expect("a URL"));
+    let url = format!("/render?{}&format=json", url.expect("a URL"));
     let value = || {
         let answer = daemon.json(&url);
         let points = answer[0]["datapoints"].as_array()?.clone();

@@ -113,7 +113,7 @@ fn render_tip(plan: &Plan, scheme: &str, http: SocketAddr) -> Option<String> {
         return None;
     }
     let target = if plan.aggregates().next().is_some() { "stats_counts.hello.world" } else { "hello.world" };
-    Some(format!("{scheme}://{}/render?target={target}&from=-5min&format=json", within(http)))
+    Some(format!("{scheme}://{}/render?target={target}&from=-5min", within(http)))
 }
 
 /// Warns in the log of each listener that is open to a network without protection, as `staunch check` does.
