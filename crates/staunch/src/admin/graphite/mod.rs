@@ -2,7 +2,7 @@
 //!
 //! Path of a request: `http::front` (Host and token) -> **[`routes`]** -> [`mod@parameters`] -> [`cache`] -> [`queries`] (a thread of its own) ->
 //! [`render`] (with [`picture`]) or [`names`] -> `bodies` (limits of answers). GET and POST are equal, and a slash at the end of a path is ignored.
-//! [`events`] and [`tagging`] change something. Not here: evaluation and formats (`graphite`), the server and its limits (`server`).
+//! [`mod@events`] and [`mod@tagging`] change something. Not here: evaluation and formats (`graphite`), the server and its limits (`server`).
 
 mod cache;
 mod events;
