@@ -8,6 +8,7 @@ pub mod draw;
 mod file_series;
 #[cfg(any(test, feature = "memory_tree"))]
 pub mod memory_tree;
+pub mod peer;
 mod python_regex;
 pub mod query;
 pub mod store;

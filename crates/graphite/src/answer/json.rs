@@ -147,7 +147,7 @@ pub(super) fn push_texts<'t>(all: impl IntoIterator<Item = &'t [u8]>, out: &mut 
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::query::{Fetch, FetchError, Fetched, Request, render};
 

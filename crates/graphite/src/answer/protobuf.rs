@@ -48,19 +48,19 @@ struct Fetched2 {
 
 /// `carbonapi_v2_pb.FetchResponse`: values that are not known are 0 and absent.
 #[derive(Clone, PartialEq, Message)]
-struct Series2 {
+pub(crate) struct Series2 {
     #[prost(string, tag = "1")]
-    name: String,
+    pub(crate) name: String,
     #[prost(int32, tag = "2")]
-    start_time: i32,
+    pub(crate) start_time: i32,
     #[prost(int32, tag = "3")]
-    stop_time: i32,
+    pub(crate) stop_time: i32,
     #[prost(int32, tag = "4")]
-    step_time: i32,
+    pub(crate) step_time: i32,
     #[prost(double, repeated, tag = "5")]
-    values: Vec<f64>,
+    pub(crate) values: Vec<f64>,
     #[prost(bool, repeated, tag = "6")]
-    is_absent: Vec<bool>,
+    pub(crate) is_absent: Vec<bool>,
 }
 
 /// `carbonapi_v3_pb.MultiGlobResponse`
@@ -81,11 +81,11 @@ struct Glob {
 
 /// `GlobMatch` of both protocols.
 #[derive(Clone, PartialEq, Message)]
-struct GlobMatch {
+pub(crate) struct GlobMatch {
     #[prost(string, tag = "1")]
-    path: String,
+    pub(crate) path: String,
     #[prost(bool, tag = "2")]
-    is_leaf: bool,
+    pub(crate) is_leaf: bool,
 }
 
 /// The series, in the third protocol. `range` is that of the request.

@@ -4,3 +4,8 @@
 /// saved and read; after its removal another series may get it. Numbers are below the limit on names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesId(pub u32);
+
+impl SeriesId {
+    /// A series of another node, which has no number here.
+    pub const ELSEWHERE: SeriesId = SeriesId(u32::MAX);
+}

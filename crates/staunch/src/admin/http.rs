@@ -370,7 +370,8 @@ async fn metrics_page(state: ApiState, ends: ConnectInfo<Ends>, request: Request
 async fn self_metrics(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>) -> Response {
     let text = async {
         let mut asking = api.shared.shard.ask(ends.peer(), Question::Figures)?;
-        Ok::<_, Refusal>(metrics::text(&api.shared, &mut asking, Clock::now()).await)
+        let peers = api.graphite.peers.counts(&api.shared.wiring.load().plan.graphite_api);
+        Ok::<_, Refusal>(metrics::text(&api.shared, &mut asking, &peers, Clock::now()).await)
     };
     match text.await {
         Ok(text) => {

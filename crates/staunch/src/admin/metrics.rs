@@ -21,6 +21,7 @@ use pipeline::ShardFigures;
 
 use crate::admin::accounts::checkpoints::CheckpointRow;
 use crate::admin::accounts::{self, AccountsPage};
+use crate::admin::graphite::PeerCounts;
 use crate::admin::relay::{self as relay_page, RelayRow};
 use crate::build;
 use crate::daemon::shared::Shared;
@@ -30,7 +31,12 @@ use crate::daemon::worker::Asking;
 const SLICE_FIGURES: usize = 64;
 
 /// All self-metrics at `now`; without those of aggregations and relays when the shard has ended.
-pub async fn text(shared: &Arc<Shared>, asking: &mut Asking, now: Now) -> String {
+pub(super) async fn text(
+    shared: &Arc<Shared>,
+    asking: &mut Asking,
+    peers: &[PeerCounts],
+    now: Now,
+) -> String {
     let page = accounts::snapshot(shared, asking).await;
     let mut figures: Vec<ShardFigures> = Vec::new();
     loop {
@@ -44,7 +50,9 @@ pub async fn text(shared: &Arc<Shared>, asking: &mut Asking, now: Now) -> String
         }
     }
     let relays = relay_page::page(shared, asking).await.relays;
-    render(shared, &page, &figures, &relays, now)
+    let mut out = render(shared, &page, &figures, &relays, now);
+    stores::peers(&mut out, peers);
+    out
 }
 
 fn render(

@@ -28,7 +28,7 @@ rows! {
             "The oldest one is removed for a new one. They are kept in the file `events.jsonl` in `data_dir`.";
         "peers" => peers: Texts, Toml("[]"), "[\"http://graphite2.example.org:8680\"]",
             "Other nodes whose series are part of the answers.",
-            "Another Staunch, graphite-web, or carbonapi. Addresses begin with `http://`, without a path, or with the path before `/render`. A node that does not answer in time is left out, and the answer says so in the header `X-Staunch-Missing`. Requests of nodes to each other ask no further nodes (`local=1`).";
+            "Another Staunch, graphite-web, carbonapi or go-carbon. Addresses begin with `http://`, and may end with the path before `/render`. A node that does not answer in time is left out, and the answer says so in the header `X-Staunch-Missing`. Requests of nodes to each other ask no further nodes (`local=1`).";
         "peer_timeout" => peer_timeout_ms: duration(100, HOUR), Toml("\"5s\""), "\"2s\"",
             "Longest wait for the answer of a node.";
     }

@@ -142,6 +142,39 @@ impl Found {
         self.entries.iter().map(|entry| self.node(entry))
     }
 
+    /// Paths that another node has found, each a series or a prefix of series.
+    pub fn of_paths<'p>(paths: impl IntoIterator<Item = (&'p [u8], bool)>) -> Found {
+        let mut found = Found::default();
+        for (path, is_leaf) in paths {
+            found.add(Node {
+                path,
+                name: last_component(path),
+                leaf: is_leaf.then_some(SeriesId::ELSEWHERE),
+                branch: !is_leaf,
+            });
+        }
+        found.finish_by(union)
+    }
+
+    /// What several searches have found, each path once.
+    pub fn joined(mut all: Vec<Found>) -> Found {
+        if all.len() <= 1 {
+            return all.pop().unwrap_or_default();
+        }
+        let mut joined = Found::default();
+        for node in all.iter().flat_map(Found::nodes) {
+            joined.add(node);
+        }
+        joined.finish_by(union)
+    }
+
+    fn add(&mut self, node: Node<'_>) {
+        let begin = self.text.len();
+        self.text.extend_from_slice(node.path);
+        let (end, length) = (self.text.len(), node.name.len());
+        self.entries.push(Entry { begin, name: end - length, end, leaf: node.leaf, branch: node.branch });
+    }
+
     /// The paths in byte order.
     pub fn by_path(&self) -> Vec<Node<'_>> {
         let shared = shared_prefix(self.nodes().map(|node| node.path));
@@ -188,8 +221,13 @@ impl Found {
         self.entries.push(Entry { begin, name: at, end: self.text.len(), leaf, branch });
     }
 
-    /// Sorts, and joins the entries of a path that went and came again during the search.
-    pub(in crate::catalog) fn finish(mut self) -> Found {
+    /// Sorts, and takes the later entry of a path that went and came again during the search.
+    pub(in crate::catalog) fn finish(self) -> Found {
+        self.finish_by(|_, later| later)
+    }
+
+    /// Sorts, and makes one entry of those of one path.
+    fn finish_by(mut self, join: impl Fn(What, What) -> What) -> Found {
         let text = std::mem::take(&mut self.text);
         let (path, name) =
             (|entry: &Entry| &text[entry.begin..entry.end], |entry: &Entry| &text[entry.name..entry.end]);
@@ -207,7 +245,7 @@ impl Found {
         self.entries.dedup_by(|later, kept| {
             let same = path(later) == path(kept);
             if same {
-                (kept.leaf, kept.branch) = (later.leaf, later.branch);
+                (kept.leaf, kept.branch) = join((kept.leaf, kept.branch), (later.leaf, later.branch));
             }
             same
         });
@@ -220,6 +258,21 @@ impl Entry {
     fn is_short(&self) -> bool {
         self.end - self.name <= size_of::<u64>()
     }
+}
+
+/// What a path is: its series, and whether it is a prefix of others.
+type What = (Option<SeriesId>, bool);
+
+fn union((leaf, branch): What, (other_leaf, is_branch): What) -> What {
+    (leaf.or(other_leaf), branch || is_branch)
+}
+
+/// The last component of a path; a name with tags as a whole.
+fn last_component(path: &[u8]) -> &[u8] {
+    if path.contains(&b';') {
+        return path;
+    }
+    path.rsplit(|byte| *byte == b'.').next().unwrap_or(path)
 }
 
 /// Length of what all texts begin with.
@@ -258,4 +311,19 @@ fn paths_are_sorted_by_name_then_path() {
     let mut want = sorted.clone();
     want.sort();
     assert!(found.by_path().iter().map(|node| node.path).eq(want.iter().map(String::as_bytes)));
+}
+
+#[test]
+fn paths_of_several_nodes_are_joined() {
+    let of = |paths: &[(&'static str, bool)]| {
+        Found::of_paths(paths.iter().map(|(path, is_leaf)| (path.as_bytes(), *is_leaf)))
+    };
+    let a = of(&[("a.b", true), ("a.c", false), ("a.c", true), ("t;k=v.w", true)]);
+    let b = of(&[("a.b", false), ("a.a", true), ("a.c", true)]);
+    let want = [("a.a", true, false), ("a.b", true, true), ("a.c", true, true), ("t;k=v.w", true, false)];
+    let joined = Found::joined(vec![a, b]);
+    let got: Vec<_> = joined.nodes().map(|node| (node.path, node.leaf.is_some(), node.branch)).collect();
+    assert_eq!(got, want.map(|(path, leaf, branch)| (path.as_bytes(), leaf, branch)));
+    assert!(joined.nodes().all(|node| node.path.ends_with(node.name)));
+    assert!(Found::joined(Vec::new()).is_empty());
 }

@@ -1,7 +1,7 @@
 //! graphite-web's HTTP API over the stores of this daemon, for Grafana and scripts (spec graphite §6).
 //!
 //! Path of a request: `http::front` (Host and token) -> **[`routes`]** -> [`mod@parameters`] -> [`cache`] -> [`queries`] (a thread of its own) ->
-//! [`render`] (with [`picture`]) or [`names`] -> `bodies` (limits of answers). GET and POST are equal, and a slash at the end of a path is ignored.
+//! [`render`] (with [`picture`]) or [`names`], both with [`mod@peers`] -> `bodies` (limits of answers). GET and POST are equal, and a slash at the end of a path is ignored.
 //! [`mod@events`] and [`mod@tagging`] change something. Not here: evaluation and formats (`graphite`), the server and its limits (`server`).
 
 mod cache;
@@ -9,6 +9,7 @@ mod events;
 mod names;
 mod page;
 mod parameters;
+mod peers;
 mod picture;
 mod queries;
 mod render;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Path, State};
-use axum::http::{HeaderValue, Method, Request, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use config::plan::Plan;
@@ -29,6 +30,8 @@ use self::cache::Answers;
 use self::events::Events;
 use self::page::{JSON, Page, wrapped};
 use self::parameters::Parameters;
+use self::peers::{Asking, Peers};
+use self::queries::Asker;
 use crate::admin::bodies::refused;
 use crate::admin::guard::{self, Ends};
 use crate::admin::http::Api;
@@ -36,6 +39,7 @@ use crate::admin::refusal::Refusal;
 use crate::daemon::shared::Wiring;
 use sys::clock::Clock;
 
+pub(super) use self::peers::PeerCounts;
 pub(super) use self::queries::{AllStores, NAMES_MAX, Queries, refusal as query_refusal};
 
 /// Most bytes of a form.
@@ -44,9 +48,14 @@ const FORM_BYTES_MAX: usize = 2 << 20;
 /// The version of graphite-web whose API this is: Grafana chooses its queries by it.
 const VERSION: &str = "1.1.10";
 
+/// The header of an answer without the series of some nodes (`graphite_api.peers`).
+const MISSING: HeaderName = HeaderName::from_static("x-staunch-missing");
+
 /// What requests share.
 #[derive(Debug)]
 pub(super) struct GraphiteState {
+    /// Other nodes.
+    pub(super) peers: Arc<Peers>,
     answers: Answers,
     events: Arc<Events>,
 }
@@ -54,7 +63,11 @@ pub(super) struct GraphiteState {
 impl GraphiteState {
     /// Of a daemon with this config.
     pub(super) fn of(plan: &Plan) -> GraphiteState {
-        GraphiteState { answers: Answers::default(), events: Arc::new(Events::of(plan)) }
+        GraphiteState {
+            peers: Arc::default(),
+            answers: Answers::default(),
+            events: Arc::new(Events::of(plan)),
+        }
     }
 }
 
@@ -138,43 +151,79 @@ pub(super) async fn query(
             "/render" => cache::seconds(&parameters, &wiring.plan.graphite_api)?,
             _ => None,
         };
-        let Some(seconds) = seconds else { return Ok((run(&api, &wiring, path, parameters).await?, None)) };
+        let Some(seconds) = seconds else {
+            let (page, missing) = run(&api, &wiring, path, parameters).await?;
+            return Ok((page, missing, None));
+        };
         let key = cache::key(&parameters);
         if let Some(hit) = api.graphite.answers.get(&key, seconds, Clock::mono_ns()) {
-            return Ok((hit.page, Some((seconds, hit.made_s))));
+            return Ok((hit.page, Vec::new(), Some((seconds, hit.made_s))));
         }
         let now = Clock::now();
         let made_s = i64::try_from(now.wall_seconds()).unwrap_or(i64::MAX);
-        let page = run(&api, &wiring, path, parameters).await?;
+        let (page, missing) = run(&api, &wiring, path, parameters).await?;
+        if !missing.is_empty() {
+            // The next request may find the node.
+            return Ok((page, missing, None));
+        }
         let bytes_max = wiring.plan.graphite_api.cache_bytes_max;
         api.graphite.answers.put(key, &page, (now.mono_ns, made_s), bytes_max);
-        Ok((page, Some((seconds, made_s))))
+        Ok((page, missing, Some((seconds, made_s))))
     };
     match page.await {
-        Ok((page, kept)) => reply(&api, ends, Ok(page), kept),
+        Ok((page, missing, kept)) => {
+            let mut response = reply(&api, ends, Ok(page), kept);
+            if !missing.is_empty() {
+                response.headers_mut().insert(MISSING, missing_nodes(&missing));
+            }
+            response
+        }
         Err(refusal) => reply(&api, ends, Err(refusal), None),
     }
 }
 
-async fn run(api: &Api, wiring: &Arc<Wiring>, path: String, parameters: Parameters) -> Result<Page, Refusal> {
+/// Most bytes of the header that names missing nodes.
+const MISSING_BYTES_MAX: usize = 4096;
+
+/// `ADDRESS (WHY), …`
+fn missing_nodes(missing: &[(String, String)]) -> HeaderValue {
+    let all: Vec<String> = missing.iter().map(|(peer, why)| format!("{peer} ({why})")).collect();
+    let mut text: String =
+        all.join(", ").chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).collect();
+    text.truncate(MISSING_BYTES_MAX);
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("some"))
+}
+
+async fn run(
+    api: &Api,
+    wiring: &Arc<Wiring>,
+    path: String,
+    parameters: Parameters,
+) -> Result<(Page, Vec<(String, String)>), Refusal> {
     let stores = api.shared.stores.all();
-    if stores.is_empty() {
+    let asker = if parameters.flag("local") { Asker::Node } else { Asker::Client };
+    let peers = match asker {
+        Asker::Client => Asking::new(&api.graphite.peers, &wiring.plan.graphite_api),
+        Asker::Node => None,
+    };
+    if stores.is_empty() && peers.is_none() {
         return Err(queries::no_store());
     }
     let known = QUERIES.iter().find(|(known, _)| *known == path).map(|(_, query)| *query);
     let events = Some((Arc::clone(&api.graphite.events), Arc::clone(&wiring.plan)));
     let run = move |stores: &mut AllStores| {
-        stores.events = events;
-        match known {
-            Some(query) => query(&parameters, stores),
+        (stores.events, stores.peers) = (events, peers);
+        let page = match known {
+            Some(query) => query(&parameters, stores)?,
             None => {
                 let tag = path.strip_prefix("/tags/").unwrap_or(&path);
                 let tag: Vec<u8> = percent_decoded(tag);
-                names::tag(&String::from_utf8_lossy(&tag), &parameters, stores)
+                names::tag(&String::from_utf8_lossy(&tag), &parameters, stores)?
             }
-        }
+        };
+        Ok((page, stores.missing()?))
     };
-    api.queries.run(stores, run).await
+    api.queries.run_of(asker, stores, run).await
 }
 
 async fn event_post(

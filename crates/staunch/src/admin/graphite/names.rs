@@ -11,7 +11,8 @@ use graphite::store::{Reader, SEARCH_STEPS};
 
 use super::page::{MSGPACK, PICKLE, PROTOBUF, Page, wrapped};
 use super::parameters::{Parameters, bad};
-use super::queries::{AllStores, NAMES_MAX, no_store, refusal};
+use super::peers::TextsOf;
+use super::queries::{AllStores, NAMES_MAX, refusal};
 use crate::admin::refusal::Refusal;
 
 /// Steps of one search: some ten seconds.
@@ -116,17 +117,17 @@ fn all_names(tagged: bool, stores: &mut AllStores) -> Result<Vec<Vec<u8>>, Refus
 
 /// `/tags`
 pub(super) fn tags(parameters: &Parameters, stores: &mut AllStores) -> Result<Page, Refusal> {
-    let all = listed(None, parameters, "", stores)?;
+    let all = listed(None, parameters, b"", stores)?;
     wrapped(parameters, find::tags(&all))
 }
 
 /// `/tags/TAG`
 pub(super) fn tag(tag: &str, parameters: &Parameters, stores: &mut AllStores) -> Result<Page, Refusal> {
-    let known = listed(None, &Parameters::default(), "", stores)?;
+    let known = listed(None, &Parameters::default(), b"", stores)?;
     let Some(known) = known.iter().find(|known| known.text == tag.as_bytes()) else {
         return wrapped(parameters, b"null".to_vec());
     };
-    let all = listed(Some(tag), parameters, "", stores)?;
+    let all = listed(Some(tag), parameters, b"", stores)?;
     wrapped(parameters, find::values(known.id, tag.as_bytes(), &all))
 }
 
@@ -144,13 +145,13 @@ pub(super) fn find_series(parameters: &Parameters, stores: &mut AllStores) -> Re
 /// `/tags/autoComplete/tags`
 pub(super) fn complete_tags(parameters: &Parameters, stores: &mut AllStores) -> Result<Page, Refusal> {
     let limit = limit(parameters)?.unwrap_or(COMPLETIONS as usize);
-    let prefix = parameters.get("tagPrefix").unwrap_or("");
-    if parameters.all("expr").is_empty() {
-        let all = listed(None, parameters, prefix, stores)?;
-        return wrapped(parameters, json::texts(all.iter().take(limit).map(|one| one.text.as_slice())));
-    }
-    let prefix = prefix.as_bytes().to_vec();
-    complete(parameters, Completion::Tags { prefix, limit }, stores)
+    let prefix = parameters.get("tagPrefix").unwrap_or("").as_bytes().to_vec();
+    let query = TextsOf { path: "/tags/autoComplete/tags", parameters: parameters.repeated() };
+    complete(query, limit, stores, |stores| match parameters.all("expr").as_slice() {
+        [] => texts(None, parameters, &prefix, stores),
+        expressions => found_texts(expressions, &Completion::Tags { prefix, limit }, stores),
+    })
+    .and_then(|all| wrapped(parameters, all))
 }
 
 /// `/tags/autoComplete/values`
@@ -159,59 +160,89 @@ pub(super) fn complete_values(parameters: &Parameters, stores: &mut AllStores) -
         return Err(argument("no tag specified"));
     };
     let limit = limit(parameters)?.unwrap_or(COMPLETIONS as usize);
-    let prefix = parameters.get("valuePrefix").unwrap_or("");
-    if parameters.all("expr").is_empty() {
-        let all = listed(Some(tag), parameters, prefix, stores)?;
-        return wrapped(parameters, json::texts(all.iter().take(limit).map(|one| one.text.as_slice())));
-    }
-    let (tag, prefix) = (tag.as_bytes().to_vec(), prefix.as_bytes().to_vec());
-    complete(parameters, Completion::Values { tag, prefix, limit }, stores)
+    let prefix = parameters.get("valuePrefix").unwrap_or("").as_bytes().to_vec();
+    let query = TextsOf { path: "/tags/autoComplete/values", parameters: parameters.repeated() };
+    complete(query, limit, stores, |stores| match parameters.all("expr").as_slice() {
+        [] => texts(Some(tag), parameters, &prefix, stores),
+        expressions => {
+            let tag = tag.as_bytes().to_vec();
+            found_texts(expressions, &Completion::Values { tag, prefix, limit }, stores)
+        }
+    })
+    .and_then(|all| wrapped(parameters, all))
 }
 
-fn complete(parameters: &Parameters, wanted: Completion, stores: &mut AllStores) -> Result<Page, Refusal> {
-    let texts = parameters.all("expr");
-    let expressions = || {
-        Expressions::parse(texts.iter().map(|text| text.as_bytes())).map_err(|bad| argument(bad.to_string()))
-    };
-    for store in stores.stores().to_vec() {
-        let mut search = TagSearch::new(expressions()?, wanted.clone(), LIMITS);
+/// The first texts of this node and of others, as JSON.
+fn complete(
+    query: TextsOf,
+    limit: usize,
+    stores: &AllStores,
+    mine: impl FnOnce(&AllStores) -> Result<Vec<Vec<u8>>, Refusal>,
+) -> Result<Vec<u8>, Refusal> {
+    let (mut all, theirs) = stores.beside(query, mine)?;
+    all.extend(theirs.into_iter().map(String::into_bytes));
+    all.sort_unstable();
+    all.dedup();
+    Ok(json::texts(all.iter().take(limit).map(Vec::as_slice)))
+}
+
+fn found_texts(
+    expressions: &[&str],
+    wanted: &Completion,
+    stores: &AllStores,
+) -> Result<Vec<Vec<u8>>, Refusal> {
+    let mut all = Vec::new();
+    for store in stores.stores() {
+        let expressions = Expressions::parse(expressions.iter().map(|text| text.as_bytes()))
+            .map_err(|bad| argument(bad.to_string()))?;
+        let mut search = TagSearch::new(expressions, wanted.clone(), LIMITS);
         while search.step(&store.store.catalog(), SEARCH_STEPS).map_err(too_much)? == Progress::More {
             stores.goes_on().map_err(|stop| refusal(stop.into()))?;
         }
-        let found = search.finish();
-        if !found.is_empty() {
-            return wrapped(parameters, json::texts(found.by_path().iter().map(|node| node.path)));
-        }
+        all.extend(search.finish().nodes().map(|node| node.path.to_vec()));
     }
-    wrapped(parameters, b"[]".to_vec())
+    Ok(all)
 }
 
-/// Tags, or values of one, of the first store that has any.
+fn texts(
+    tag: Option<&str>,
+    parameters: &Parameters,
+    prefix: &[u8],
+    stores: &AllStores,
+) -> Result<Vec<Vec<u8>>, Refusal> {
+    Ok(listed(tag, parameters, prefix, stores)?.into_iter().map(|one| one.text).collect())
+}
+
+/// Tags, or values of one, of all stores. One that several stores have is counted in each.
 fn listed(
     tag: Option<&str>,
     parameters: &Parameters,
-    prefix: &str,
-    stores: &mut AllStores,
+    prefix: &[u8],
+    stores: &AllStores,
 ) -> Result<Vec<Counted>, Refusal> {
-    let filter = || match parameters.get("filter").filter(|text| !text.is_empty()) {
-        None => Ok(None),
-        Some(text) => Filter::new(text).map(Some).map_err(|bad| argument(bad.to_string())),
-    };
     let limit = limit(parameters)?;
-    if stores.stores().is_empty() {
-        return Err(no_store());
-    }
-    for store in stores.stores().to_vec() {
-        let mut list = TagList::new(tag.map(str::as_bytes), filter()?, prefix.as_bytes(), limit, LIMITS);
+    let mut all: Vec<Counted> = Vec::new();
+    for store in stores.stores() {
+        let filter = match parameters.get("filter").filter(|text| !text.is_empty()) {
+            None => None,
+            Some(text) => Some(Filter::new(text).map_err(|bad| argument(bad.to_string()))?),
+        };
+        let mut list = TagList::new(tag.map(str::as_bytes), filter, prefix, limit, LIMITS);
         while list.step(&store.store.catalog(), SEARCH_STEPS).map_err(too_much)? == Progress::More {
             stores.goes_on().map_err(|stop| refusal(stop.into()))?;
         }
-        let all = list.finish();
-        if !all.is_empty() {
-            return Ok(all);
-        }
+        all.extend(list.finish());
     }
-    Ok(Vec::new())
+    if stores.stores().len() > 1 {
+        all.sort_by(|a, b| a.text.cmp(&b.text));
+        all.dedup_by(|later, kept| {
+            let is_same = later.text == kept.text;
+            kept.count = kept.count.saturating_add(if is_same { later.count } else { 0 });
+            is_same
+        });
+        all.truncate(limit.unwrap_or(usize::MAX));
+    }
+    Ok(all)
 }
 
 fn limit(parameters: &Parameters) -> Result<Option<usize>, Refusal> {

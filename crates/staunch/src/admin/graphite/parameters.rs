@@ -31,6 +31,12 @@ impl Parameters {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// Those that a question to other nodes repeats: all but how the answer is written.
+    pub(super) fn repeated(&self) -> Vec<(String, String)> {
+        let kept = self.0.iter().filter(|(name, _)| !matches!(name.as_str(), "jsonp" | "pretty" | "local"));
+        kept.cloned().collect()
+    }
+
     /// The last value of a name.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(other, _)| other == name).map(|(_, value)| value.as_str())

@@ -2,7 +2,6 @@
 //!
 //! No query holds a lock that a record waits for longer than a slice of a search (`graphite::store::SEARCH_STEPS`).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -10,19 +9,21 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use config::plan::Plan;
 use graphite::catalog::{Found, Wanted};
+use graphite::peer;
 use graphite::query::{Ask, Fetch, FetchError, Fetched, Limits, Range, Room, Selector, Stop};
 use graphite::store::Reader;
 use sys::clock::Clock;
 use tokio::sync::Semaphore;
 
 use super::events::Events;
+use super::peers::{Asking, PathsOf, SeriesOf, TextsOf};
 use crate::admin::refusal::Refusal;
 use crate::daemon::shared::stores::OpenStore;
 
-/// Most queries that run at once.
+/// Most queries that run at once, of clients and of other nodes each.
 const RUNNING_MAX: usize = 4;
 
-/// Most queries that wait for one of them to end.
+/// Most queries that wait for one of them to end, likewise.
 const WAITING_MAX: usize = 256;
 
 /// Longest time of a query, with its wait.
@@ -35,16 +36,33 @@ pub(super) const LIMITS: Limits =
 /// Most names of one answer.
 pub(in crate::admin) const NAMES_MAX: usize = 1_000_000;
 
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// A client, whose query may wait for other nodes.
+    Client,
+    /// Another node (`local=1`), whose query waits for no other.
+    Node,
+}
+
 /// The threads of queries.
-#[derive(Debug)]
+///
+/// Queries of nodes have their own: those of clients may all wait for nodes whose clients' queries wait for this one.
+#[derive(Debug, Default)]
 pub(in crate::admin) struct Queries {
+    of_clients: Turns,
+    of_nodes: Turns,
+}
+
+#[derive(Debug)]
+struct Turns {
     running: Semaphore,
     waiting: Semaphore,
 }
 
-impl Default for Queries {
-    fn default() -> Queries {
-        Queries { running: Semaphore::new(RUNNING_MAX), waiting: Semaphore::new(WAITING_MAX) }
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns { running: Semaphore::new(RUNNING_MAX), waiting: Semaphore::new(WAITING_MAX) }
     }
 }
 
@@ -58,23 +76,37 @@ impl Drop for Cancel {
 }
 
 impl Queries {
-    /// Runs a query.
+    /// Runs a query of a client.
     pub(in crate::admin) async fn run<T: Send + 'static>(
         &self,
         stores: Arc<Vec<Arc<OpenStore>>>,
         query: impl FnOnce(&mut AllStores) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
+        self.run_of(Asker::Client, stores, query).await
+    }
+
+    /// Runs a query.
+    pub(super) async fn run_of<T: Send + 'static>(
+        &self,
+        from: Asker,
+        stores: Arc<Vec<Arc<OpenStore>>>,
+        query: impl FnOnce(&mut AllStores) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
         let ends_ns = Clock::mono_ns() + TIME_MAX.as_nanos() as u64;
         let busy = |why: &str| (StatusCode::SERVICE_UNAVAILABLE, format!("{why}: retry later"));
-        let waiting = self.waiting.try_acquire().map_err(|_full| busy("too many queries are waiting"))?;
-        let running = tokio::time::timeout(TIME_MAX, self.running.acquire()).await;
+        let turns = match from {
+            Asker::Client => &self.of_clients,
+            Asker::Node => &self.of_nodes,
+        };
+        let waiting = turns.waiting.try_acquire().map_err(|_full| busy("too many queries are waiting"))?;
+        let running = tokio::time::timeout(TIME_MAX, turns.running.acquire()).await;
         let running = running.map_err(|_late| busy("other queries took all the time"))?;
         drop(waiting);
         let cancelled = Arc::new(AtomicBool::new(false));
         let cancel = Cancel(Arc::clone(&cancelled));
         let done = tokio::task::spawn_blocking(move || {
             let now = i64::try_from(Clock::now().wall_seconds()).unwrap_or(i64::MAX);
-            query(&mut AllStores { stores, now, ends_ns, cancelled, events: None })
+            query(&mut AllStores { stores, now, ends_ns, cancelled, events: None, peers: None })
         });
         let done = done.await;
         drop((running, cancel));
@@ -92,6 +124,8 @@ pub(in crate::admin) struct AllStores {
     cancelled: Arc<AtomicBool>,
     /// For the function `events`.
     pub(super) events: Option<(Arc<Events>, Arc<Plan>)>,
+    /// Other nodes.
+    pub(super) peers: Option<Asking>,
 }
 
 impl AllStores {
@@ -100,19 +134,65 @@ impl AllStores {
         &self.stores
     }
 
-    /// The names that a selector finds in the only store, or in the first that has any.
+    /// The names that a selector finds, here and on other nodes.
     pub(super) fn find(&mut self, selector: &Selector, wanted: Wanted) -> Result<Found, Refusal> {
-        let mut last = None;
-        for store in self.stores.clone().iter() {
+        if let (Selector::Tags(expressions), Some(_)) = (selector, &self.peers) {
+            let parameters = expressions.iter().map(|text| ("expr".to_owned(), text.clone())).collect();
+            let theirs = TextsOf { path: "/tags/findSeries", parameters };
+            let (mine, texts) = self.beside(theirs, |all| all.find_here(selector, wanted))?;
+            let texts = Found::of_paths(texts.iter().map(|text| (text.as_bytes(), true)));
+            return Ok(Found::joined(vec![mine, texts]));
+        }
+        let pending = match (selector, &self.peers) {
+            (Selector::Glob(query), Some(peers)) => {
+                Some(peers.begin(vec![PathsOf { query: query.clone(), wanted }]))
+            }
+            _ => None,
+        };
+        let mut all = vec![self.find_here(selector, wanted)?];
+        if let Some(pending) = pending {
+            all.extend(pending.join(|| self.goes_on()).map_err(stopped)?.into_iter().flatten());
+        }
+        Ok(Found::joined(all))
+    }
+
+    fn find_here(&self, selector: &Selector, wanted: Wanted) -> Result<Found, Refusal> {
+        let mut all = Vec::new();
+        for store in self.stores.iter() {
             let goes_on = || self.goes_on();
             let mut reader = Reader::new(&store.store, &store.tree, self.now, goes_on);
-            let found = reader.find(selector, wanted, NAMES_MAX).map_err(refusal)?;
-            if !found.is_empty() {
-                return Ok(found);
-            }
-            last = Some(found);
+            all.push(reader.find(selector, wanted, NAMES_MAX).map_err(refusal)?);
         }
-        last.ok_or_else(no_store)
+        Ok(Found::joined(all))
+    }
+
+    /// What this node has, and the texts that other nodes answer.
+    pub(super) fn beside<T>(
+        &self,
+        theirs: TextsOf,
+        mine: impl FnOnce(&AllStores) -> Result<T, Refusal>,
+    ) -> Result<(T, Vec<String>), Refusal> {
+        let pending = self.peers.as_ref().map(|peers| peers.begin(vec![theirs]));
+        let mine = mine(self)?;
+        let texts = match pending {
+            None => Vec::new(),
+            Some(pending) => pending.join(|| self.goes_on()).map_err(stopped)?,
+        };
+        Ok((mine, texts.into_iter().flatten().flatten().collect()))
+    }
+
+    /// Nodes that were left out, and why.
+    ///
+    /// # Errors
+    /// When there is nobody else: this node has no store.
+    pub(super) fn missing(&self) -> Result<Vec<(String, String)>, Refusal> {
+        let Some(peers) = &self.peers else { return Ok(Vec::new()) };
+        let missing = peers.missing();
+        if self.stores.is_empty() && peers.all_are_missing() {
+            let all: Vec<String> = missing.iter().map(|(peer, why)| format!("\n  {peer}: {why}")).collect();
+            return Err((StatusCode::BAD_GATEWAY, format!("no node has answered:{}", all.concat())));
+        }
+        Ok(missing)
     }
 
     pub(in crate::admin) fn goes_on(&self) -> Result<(), Stop> {
@@ -126,8 +206,13 @@ impl AllStores {
     }
 }
 
+fn stopped(stop: Stop) -> Refusal {
+    refusal(stop.into())
+}
+
 pub(super) fn no_store() -> Refusal {
-    let why = "this daemon has no output of type `whisper`, or its folder cannot be opened (see /ready)";
+    let why = "this daemon has no output of type `whisper`, or its folder cannot be opened (see /ready), and no \
+               `graphite_api.peers`";
     (StatusCode::NOT_FOUND, why.to_owned())
 }
 
@@ -141,22 +226,14 @@ pub(in crate::admin) fn refusal(error: FetchError) -> Refusal {
 
 impl Fetch for AllStores {
     fn fetch(&mut self, asks: &[Ask], room: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
-        let stores = Arc::clone(&self.stores);
-        let mut answers: Vec<Vec<Fetched>> = Vec::new();
-        let mut room = room;
-        for store in stores.iter() {
-            let goes_on = || self.goes_on();
-            let mut reader = Reader::new(&store.store, &store.tree, self.now, goes_on);
-            let found = reader.fetch(asks, room)?;
-            for (name, error) in reader.notes {
-                tracing::debug!("output `{}`: {name} cannot be read: {error}", store.name);
-            }
-            let points = found.iter().flatten().map(|one| one.values.len()).sum();
-            room.series = room.series.saturating_sub(found.iter().map(Vec::len).sum());
-            room.points = room.points.saturating_sub(points);
-            answers = if answers.is_empty() { found } else { merged(answers, found) };
-        }
-        Ok(if answers.is_empty() { asks.iter().map(|_| Vec::new()).collect() } else { answers })
+        let pending = self.peers.as_ref().map(|peers| {
+            let of = |ask: &Ask| SeriesOf { ask: ask.clone(), now: self.now, room };
+            peers.begin(asks.iter().map(of).collect())
+        });
+        let mine = self.fetch_here(asks, room)?;
+        let Some(pending) = pending else { return Ok(mine) };
+        let theirs = pending.join(|| self.goes_on())?;
+        Ok(mine.into_iter().zip(theirs).map(|(mine, theirs)| with(mine, theirs)).collect())
     }
 
     fn events(&mut self, range: Range, tags: Option<&[String]>) -> Result<Vec<i64>, FetchError> {
@@ -169,31 +246,32 @@ impl Fetch for AllStores {
     }
 }
 
-/// Of two stores: the series of both, sorted by name. Of one that both have, gaps of the first are filled from the second, if
-/// their times are the same.
-fn merged(first: Vec<Vec<Fetched>>, second: Vec<Vec<Fetched>>) -> Vec<Vec<Fetched>> {
-    let both = first.into_iter().zip(second);
-    both.map(|(first, second)| {
-        let mut all: BTreeMap<String, Fetched> =
-            first.into_iter().map(|one| (one.name.clone(), one)).collect();
-        for one in second {
-            match all.get_mut(&one.name) {
-                Some(had)
-                    if (had.start, had.step, had.values.len()) == (one.start, one.step, one.values.len()) =>
-                {
-                    for (had, one) in had.values.iter_mut().zip(one.values) {
-                        if had.is_nan() {
-                            *had = one;
-                        }
-                    }
-                }
-                Some(_) => {}
-                None => {
-                    all.insert(one.name.clone(), one);
-                }
+impl AllStores {
+    fn fetch_here(&self, asks: &[Ask], room: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
+        let mut answers: Vec<Vec<Fetched>> = asks.iter().map(|_| Vec::new()).collect();
+        let mut room = room;
+        for store in self.stores.iter() {
+            let goes_on = || self.goes_on();
+            let mut reader = Reader::new(&store.store, &store.tree, self.now, goes_on);
+            let found = reader.fetch(asks, room)?;
+            for (name, error) in reader.notes {
+                tracing::debug!("output `{}`: {name} cannot be read: {error}", store.name);
             }
+            let points = found.iter().flatten().map(|one| one.values.len()).sum();
+            room.series = room.series.saturating_sub(found.iter().map(Vec::len).sum());
+            room.points = room.points.saturating_sub(points);
+            answers = answers.into_iter().zip(found).map(|(had, found)| with(had, vec![found])).collect();
         }
-        all.into_values().collect()
-    })
-    .collect()
+        Ok(answers)
+    }
+}
+
+/// Joins lists of series, unless only one has any.
+fn with(mine: Vec<Fetched>, theirs: Vec<Vec<Fetched>>) -> Vec<Fetched> {
+    let mut parts: Vec<Vec<Fetched>> =
+        std::iter::once(mine).chain(theirs).filter(|part| !part.is_empty()).collect();
+    match parts.len() {
+        0 | 1 => parts.pop().unwrap_or_default(),
+        _ => peer::joined(parts),
+    }
 }

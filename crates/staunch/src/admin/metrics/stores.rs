@@ -1,6 +1,7 @@
-//! Self-metrics of stores of whisper files.
+//! Self-metrics of stores of whisper files, and of queries to other nodes.
 
 use super::family::family;
+use crate::admin::graphite::PeerCounts;
 use crate::admin::stores::{self, StoreRow};
 use crate::daemon::shared::Shared;
 
@@ -44,5 +45,14 @@ pub(super) fn all(out: &mut String, shared: &Shared) {
         for row in &page.stores {
             rows.row(&[("output", &row.name)], read(row) as f64);
         }
+    }
+}
+
+pub(super) fn peers(out: &mut String, counts: &[PeerCounts]) {
+    let name = "staunch_graphite_peer_requests_total";
+    let mut rows = family(out, name, "counter", "Requests to other nodes for queries, by result.");
+    for one in counts {
+        rows.row(&[("peer", &one.peer), ("result", "answered")], one.answered as f64);
+        rows.row(&[("peer", &one.peer), ("result", "failed")], one.failed as f64);
     }
 }

@@ -1,0 +1,131 @@
+//! Series and names of other nodes: what they answer, and how it is joined with what this node has.
+//!
+//! Nodes are asked as graphite-webs ask each other (`/render`, `/metrics/find`), in msgpack, or in carbonapi's second protocol. Not
+//! here: HTTP, and which nodes there are (`staunch::admin::graphite::peers`).
+//!
+//! Invariant: an answer takes memory in proportion to its bytes, and ends at the room that the request has.
+
+mod joined;
+mod msgpack;
+mod protobuf;
+
+use std::fmt;
+
+pub use joined::joined;
+
+use crate::catalog::Found;
+use crate::query::{Fetched, Room};
+
+/// The encoding of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// graphite-web's and Staunch's.
+    Msgpack,
+    /// carbonapi's second protocol, which go-carbon has too.
+    Protobuf,
+}
+
+impl Encoding {
+    /// The value of `format` that asks for it.
+    pub fn format(self) -> &'static str {
+        match self {
+            Encoding::Msgpack => "msgpack",
+            Encoding::Protobuf => "carbonapi_v2_pb",
+        }
+    }
+
+    /// The encoding that a content type names.
+    pub fn of_content_type(kind: &str) -> Option<Encoding> {
+        let kind = kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+        match kind.as_str() {
+            "application/x-msgpack" | "application/msgpack" => Some(Encoding::Msgpack),
+            "application/x-protobuf" | "application/protobuf" => Some(Encoding::Protobuf),
+            _ => None,
+        }
+    }
+}
+
+/// What is wrong with an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BadAnswer {
+    /// It cannot be read.
+    Malformed(String),
+    /// It has more series than the request may have.
+    TooManySeries,
+    /// It has more values than the request may have.
+    TooManyPoints,
+    /// It has more paths than one answer may have.
+    TooManyPaths,
+}
+
+impl fmt::Display for BadAnswer {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BadAnswer::Malformed(why) => write!(to, "its answer cannot be read: {why}"),
+            BadAnswer::TooManySeries => {
+                to.write_str("it has too many series: use narrower globs or tag expressions")
+            }
+            BadAnswer::TooManyPoints => to.write_str("it has too many points: use a shorter time range"),
+            BadAnswer::TooManyPaths => to.write_str("it has too many paths: use a narrower query"),
+        }
+    }
+}
+
+impl std::error::Error for BadAnswer {}
+
+fn malformed(why: impl fmt::Display) -> BadAnswer {
+    BadAnswer::Malformed(why.to_string())
+}
+
+/// The series of an answer of `/render`. Those without values are left out.
+///
+/// # Errors
+/// When it is malformed, or has more than there is room for.
+pub fn series(encoding: Encoding, answer: &[u8], room: Room) -> Result<Vec<Fetched>, BadAnswer> {
+    match encoding {
+        Encoding::Msgpack => msgpack::series(answer, room),
+        Encoding::Protobuf => protobuf::series(answer, room),
+    }
+}
+
+/// The paths of an answer of `/metrics/find`.
+///
+/// # Errors
+/// When it is malformed, or has more than `paths_max`.
+pub fn paths(encoding: Encoding, answer: &[u8], paths_max: usize) -> Result<Found, BadAnswer> {
+    let mut all = Vec::new();
+    let push = |path: String, is_leaf: bool| {
+        if all.len() >= paths_max {
+            return Err(BadAnswer::TooManyPaths);
+        }
+        all.push((path, is_leaf));
+        Ok(())
+    };
+    match encoding {
+        Encoding::Msgpack => msgpack::paths(answer, push)?,
+        Encoding::Protobuf => protobuf::paths(answer, push)?,
+    }
+    Ok(Found::of_paths(all.iter().map(|(path, is_leaf)| (path.as_bytes(), *is_leaf))))
+}
+
+/// One series as a node answers it, if its times can be those of a series.
+fn fetched(name: String, (start, step): (i64, i64), values: Vec<f64>) -> Result<Option<Fetched>, BadAnswer> {
+    if values.is_empty() {
+        return Ok(None);
+    }
+    let end = i64::try_from(values.len()).ok().and_then(|count| step.checked_mul(count)?.checked_add(start));
+    match end {
+        Some(end) if step > 0 && start >= 0 => Ok(Some(Fetched { name, start, end, step, values })),
+        _ => Err(malformed(format_args!("`{name}` has the start {start} and the step {step}"))),
+    }
+}
+
+/// Counts one series against the room that is left.
+fn charge(room: &mut Room, values: usize) -> Result<(), BadAnswer> {
+    room.series = room.series.checked_sub(1).ok_or(BadAnswer::TooManySeries)?;
+    room.points = room.points.checked_sub(values).ok_or(BadAnswer::TooManyPoints)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
