@@ -5,7 +5,8 @@
                         a tree of random series is made with the Python whisper library. Then the same requests go to
                         graphite-web's views and to a daemon whose store is that tree: /render in every format but images, with
                         random targets, ranges, zones, maxDataPoints and noNullPoints; /metrics/find in every format, with random
-                        globs; /metrics/expand, /metrics/index.json, /tags. Values within 1e-9, everything else equal
+                        globs; /metrics/expand, /metrics/index.json, /tags. Values within 1e-9, everything else equal. A daemon without
+                        a store, whose peer is graphite-web, has to give the same answers as the daemon with the store
     graphite_web.py --self-test
                         bends our answers in several ways, each of which must show
 
@@ -210,7 +211,15 @@ BENDS = {
 }
 
 
-def compare(original, base, chance, now, count, checks, bends):
+def of_peer(peer_base, path, form, original):
+    """The answer of the daemon that asks graphite-web. Without it being asked, that would be a status other than 200."""
+    request = urllib.request.Request(peer_base + path)
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return decoded(original, form, answer.read()), answer.headers.get("X-Staunch-Missing")
+
+
+def compare(original, bases, chance, now, count, checks, bends):
+    base, peer_base = bases
     for _ in range(count):
         path, form = request(chance, now)
         theirs = original.ask({"get": path})
@@ -224,6 +233,9 @@ def compare(original, base, chance, now, count, checks, bends):
         checks.that(same_kind, f"type of {path}", theirs["type"], kind)
         wanted, found = decoded(original, form, base64.b64decode(theirs["body"])), decoded(original, form, body)
         checks.that(equal(wanted, found), path, wanted, found)
+        if form != "index":
+            by_peer, missing = of_peer(peer_base, path, form, original)
+            checks.that(equal(found, by_peer) and missing is None, f"through a peer: {path}", found, (by_peer, missing))
         if bends:
             bends.hold(lambda bend: (bent := bend(found)) is not None and not equal(wanted, bent))
 
@@ -246,7 +258,13 @@ def main():
                           f'listen = ["tcp://127.0.0.1:{lines}"]\n[outputs.store]\ntype = "whisper"\nfrom = ["lines"]\n'
                           f'path = "{storage}/whisper"\nwrite_after = "1s"\nschemas = [{{ pattern = "", retentions = "60s:1d" }}]\n')
         base = f"http://127.0.0.1:{port}"
-        with Daemon([staunch_binary(), "run", config]) as daemon:
+        peer_port, peer_config = free_port(), storage / "peer.toml"
+        peer_config.write_text(f'data_dir = "{storage}/peer-data"\n[http]\nlisten = "127.0.0.1:{peer_port}"\n[sources.lines]\n'
+                               f'type = "graphite"\nlisten = ["tcp://127.0.0.1:0"]\n[outputs.out]\ntype = "graphite_file"\nfrom = ["lines"]\npath = "{storage}/lines"\n'
+                               f'[graphite_api]\npeers = ["http://127.0.0.1:{original.ask({"serve": True})["port"]}"]\n')
+        peer_base = f"http://127.0.0.1:{peer_port}"
+        with Daemon([staunch_binary(), "run", config]) as daemon, Daemon([staunch_binary(), "run", peer_config]) as peer:
+            peer.wait_http(f"{peer_base}/ready")
             daemon.wait_http(f"{base}/ready")
             send_tagged(lines, now)
             written = lambda: len(list((storage / "whisper").rglob("_tagged/*/*/*.wsp"))) == len(TAGGED)
@@ -254,7 +272,7 @@ def main():
             found = lambda: b"y.z" in fetched(f"{base}/metrics/index.json")[2]
             wait_for("the files to be found", found, 30)
             original.ask({"tag": TAGGED})
-            compare(original, base, chance, now, given.requests, checks, bends)
+            compare(original, (base, peer_base), chance, now, given.requests, checks, bends)
         original.close()
     if bends:
         bends.judge(checks)

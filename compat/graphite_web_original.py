@@ -1,8 +1,8 @@
 """graphite-web as a whole without its server: what its views answer to requests, over a tree of whisper files.
 
 Run by graphite_web.py with the Python of compat/.graphite-web. GRAPHITE_STORAGE_DIR has the tree in `whisper`. Reads a job as JSON from each line
-of stdin: `create` (files: path, archives, points), `tag` (names of tagged series), `get` (a path with its query), or `decode` (a format
-and bytes); answers each with a line. Bytes are base64.
+of stdin: `create` (files: path, archives, points), `tag` (names of tagged series), `get` (a path with its query), `decode` (a format
+and bytes), or `serve` (HTTP on a port of 127.0.0.1); answers each with a line. Bytes are base64.
 """
 
 import base64
@@ -10,6 +10,7 @@ import io
 import json
 import os
 import sys
+import threading
 
 for below in ["log/webapp", "whisper"]:
     os.makedirs(os.path.join(os.environ["GRAPHITE_STORAGE_DIR"], below), exist_ok=True)
@@ -63,6 +64,20 @@ def decode(job):
     return {"value": found}
 
 
+def serve():
+    """As a node that others ask."""
+    from django.core.wsgi import get_wsgi_application
+    from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+    class Quiet(WSGIRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = make_server("127.0.0.1", 0, get_wsgi_application(), handler_class=Quiet)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return {"port": server.server_port}
+
+
 def main():
     call_command("migrate", run_syncdb=True, verbosity=0)
     client = Client()
@@ -75,6 +90,8 @@ def main():
                 answer = tag(client, job["tag"])
             elif "get" in job:
                 answer = get(client, job["get"])
+            elif "serve" in job:
+                answer = serve()
             else:
                 answer = decode(job)
         except Exception as error:
