@@ -334,12 +334,16 @@ impl TreeFile for MemoryFile {
         Ok(state.files[self.index].len() as u64)
     }
 
-    fn allocate(&self, bytes: u64) -> Result<Reserved, DiskError> {
+    fn extend(&self, bytes: u64) -> Result<(), DiskError> {
         let mut state = locked(&self.state);
         if bytes > state.files[self.index].len() as u64 {
             state.write(self.index, bytes - 1, &[0])?;
         }
-        Ok(Reserved::Allocated)
+        Ok(())
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<Reserved, DiskError> {
+        self.extend(bytes).map(|()| Reserved::Allocated)
     }
 
     fn sync(&self) -> Result<(), DiskError> {

@@ -28,6 +28,10 @@ pub trait TreeFile: fmt::Debug {
     /// Size of the file in bytes.
     fn size(&self) -> Result<u64, DiskError>;
 
+    /// Makes the file at least `bytes` long. What was not written reads as zeros and takes no disk space where the file
+    /// system has sparse files.
+    fn extend(&self, bytes: u64) -> Result<(), DiskError>;
+
     /// Makes the file at least `bytes` long, with zeros, and reserves disk space for all of them if the file system can.
     /// Fails with [`DiskError::Full`] when there is not enough space.
     fn allocate(&self, bytes: u64) -> Result<Reserved, DiskError>;

@@ -100,10 +100,14 @@ impl Tree {
         // Opening a pipe would block until a process opens its other end.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NONBLOCK);
-        let file = options.read(true).write(to_write).open(&path).map_err(|error| {
-            let is_other = fs::metadata(&path).is_ok_and(|found| !found.is_file());
+        self.opened(options.read(true).write(to_write).open(&path), &path, to_write)
+    }
+
+    fn opened(&self, opened: io::Result<File>, path: &Path, to_write: bool) -> Result<RealFile, DiskError> {
+        let file = opened.map_err(|error| {
             // The system's errors for a socket or a folder are those of a disk that fails.
-            if is_other && error.kind() != io::ErrorKind::AlreadyExists {
+            let is_clear = matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound);
+            if !is_clear && fs::metadata(path).is_ok_and(|found| !found.is_file()) {
                 return DiskError::NotAFile;
             }
             self.reason(error)
@@ -113,7 +117,7 @@ impl Tree {
             return Err(DiskError::NotAFile);
         }
         if to_write {
-            self.unsynced.note(&found, &path)?;
+            self.unsynced.note(&found, path)?;
         }
         Ok(RealFile { file, read_only: !to_write })
     }
@@ -137,6 +141,12 @@ impl Tree {
             _ => self.reason(error),
         })
     }
+}
+
+fn new_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    options
 }
 
 fn is_name(name: &str) -> bool {
@@ -228,12 +238,14 @@ impl FileTree for Tree {
 
     fn create(&self, path: &str) -> Result<RealFile, DiskError> {
         self.may_change()?;
-        match self.open_with(path, OpenOptions::new().create_new(true), true) {
-            Err(DiskError::NotFound) => {
+        let in_tree = self.path(path)?;
+        match new_file().open(&in_tree) {
+            // The usual case is a name whose folders are there. Creating them looks whether the root is in its place.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.create_folders(path)?;
-                self.open_with(path, OpenOptions::new().create_new(true), true)
+                self.opened(new_file().open(&in_tree), &in_tree, true)
             }
-            created => created,
+            created => self.opened(created, &in_tree, true),
         }
     }
 
@@ -343,6 +355,16 @@ impl TreeFile for RealFile {
 
     fn size(&self) -> Result<u64, DiskError> {
         Ok(self.file.metadata().map_err(reason)?.len())
+    }
+
+    fn extend(&self, bytes: u64) -> Result<(), DiskError> {
+        if self.read_only {
+            return Err(DiskError::Denied);
+        }
+        if self.size()? < bytes {
+            self.file.set_len(bytes).map_err(reason)?;
+        }
+        Ok(())
     }
 
     fn allocate(&self, bytes: u64) -> Result<Reserved, DiskError> {

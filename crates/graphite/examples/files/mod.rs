@@ -129,6 +129,10 @@ impl TreeFile for RealFile {
         Ok(self.file.metadata().map_err(failed)?.len())
     }
 
+    fn extend(&self, bytes: u64) -> Result<(), DiskError> {
+        self.file.set_len(bytes).map_err(failed)
+    }
+
     fn allocate(&self, bytes: u64) -> Result<Reserved, DiskError> {
         self.file.set_len(bytes).map_err(failed)?;
         Ok(Reserved::FreeNow)

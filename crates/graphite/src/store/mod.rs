@@ -22,6 +22,7 @@
 //! | `push` | points in; refusals |
 //! | `write` | which series is written next, and writing it |
 //! | `rate` | limits of updates and new files in time |
+//! | `new_file` | a file that is being filled for the first time |
 //! | `overlay` | a file with the points in memory, as if they were written |
 //! | `reader` | series for queries |
 //! | `names` | the catalog: names of files, search, removal |
@@ -33,6 +34,7 @@ mod expire;
 mod metadata;
 mod migrate;
 mod names;
+mod new_file;
 mod options;
 mod overlay;
 mod part;

@@ -50,6 +50,13 @@ impl<F: TreeFile> TreeFile for Overlay<'_, F> {
         Ok(self.writes.borrow().iter().map(|(at, written)| at + written.len() as u64).fold(below, u64::max))
     }
 
+    fn extend(&self, bytes: u64) -> Result<(), DiskError> {
+        if self.size()? < bytes {
+            self.write_at(bytes - 1, &[0])?;
+        }
+        Ok(())
+    }
+
     fn allocate(&self, _bytes: u64) -> Result<Reserved, DiskError> {
         Ok(Reserved::FreeNow)
     }

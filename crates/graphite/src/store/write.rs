@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use model::{DiskError, FileTree, TreeFile as _};
 
+use super::new_file::MaybeNew;
 use super::part::{Due, FileState};
 use super::{PARTS, Refusal, Store, locked};
 use crate::whisper::names::path_of;
 use crate::whisper::rules::header_of;
-use crate::whisper::{FileError, Header, Point, Scratch, WhisperFile, Written, create_in, lock_in};
+use crate::whisper::{FileError, Header, Point, Scratch, WhisperFile, Written, lock_in};
 
 /// A series that is due. Its points stay in memory, and readable, until it is written.
 #[must_use = "a job has to be written, or its series is never written again"]
@@ -182,12 +183,14 @@ impl Store {
             Ok(file) if file.size() == Ok(0) => tree.remove(&path).and(Err(DiskError::NotFound)),
             opened => opened,
         };
+        let mut is_new = false;
         let file = match opened {
             // The lock comes first: another program that has it may change the header, or replace the file.
             Ok(file) if self.options.lock => {
-                lock_in(tree, &path, file).map_err(FileError::Disk).and_then(WhisperFile::open)
+                let locked = lock_in(tree, &path, file).map_err(FileError::Disk);
+                locked.and_then(|file| WhisperFile::open(MaybeNew::known(file)))
             }
-            Ok(file) => WhisperFile::open(file),
+            Ok(file) => WhisperFile::open(MaybeNew::known(file)),
             Err(DiskError::NotFound) => {
                 if !locked(&self.creates).take(now) {
                     return Ok(None);
@@ -195,19 +198,16 @@ impl Store {
                 let rules = self.rules();
                 let header = header_of(&rules.schemas, &rules.aggregations, &writer.name);
                 let header = Arc::new(header.expect("checked rules give valid headers"));
-                let created = create_in(tree, &path, &header, self.options.space);
-                report.created_bytes = if created.is_ok() { header.file_bytes() } else { 0 };
-                created
-                    .and_then(
-                        |file| if self.options.lock { file.file().lock().map(|()| file) } else { Ok(file) },
-                    )
-                    .map_err(FileError::Disk)
+                let created = self.create_file(tree, &path, &header);
+                is_new = created.is_ok();
+                report.created_bytes = if is_new { header.file_bytes() } else { 0 };
+                created.map_err(FileError::Disk)
             }
             Err(error) => Err(FileError::Disk(error)),
         };
         let updated = file.and_then(|mut file| {
-            // After a sync that failed, nobody knows whether the header of a new file is on the disk.
-            if is_first {
+            // After a sync that failed, nobody knows whether the header of a file that was new then is on the disk.
+            if is_first && !is_new {
                 file.rewrite_header()?;
             }
             let options = &self.options.update;
@@ -215,5 +215,24 @@ impl Store {
             Ok(Arc::clone(file.header()))
         });
         updated.map(Some).map_err(|error| (path, error))
+    }
+
+    fn create_file<T: FileTree>(
+        &self,
+        tree: &T,
+        path: &str,
+        header: &Arc<Header>,
+    ) -> Result<WhisperFile<MaybeNew<T::File>>, DiskError> {
+        let file = tree.create(path)?;
+        // Another program that waits for the lock may write before it is ours.
+        let file = if self.options.lock { MaybeNew::known(file) } else { MaybeNew::new(file) };
+        let file = WhisperFile::create(file, header, self.options.space).inspect_err(|_| {
+            // The first error is the one to report. What is left is an empty or short file, which `Damage` names.
+            let _ = tree.remove(path);
+        })?;
+        if self.options.lock {
+            file.file().lock()?;
+        }
+        Ok(file)
     }
 }

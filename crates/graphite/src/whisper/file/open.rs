@@ -103,7 +103,7 @@ impl<F: TreeFile> WhisperFile<F> {
                     at += length;
                 }
             }
-            Space::Sparse => file.write_at(bytes - 1, &[0])?,
+            Space::Sparse => file.extend(bytes)?,
             Space::Allocate => {
                 file.allocate(bytes)?;
             }
