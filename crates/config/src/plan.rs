@@ -92,6 +92,17 @@ impl Default for Plan {
 }
 
 impl Plan {
+    /// Longest time that an output may take for a stop, in milliseconds.
+    pub fn stop_ms_of(&self, output: &OutputPlan) -> u64 {
+        let of_store = if let OutputKind::Whisper(store) = &output.kind { store.stop_timeout_ms } else { 0 };
+        self.stop_timeout_ms.max(of_store)
+    }
+
+    /// Longest time that all outputs may take for a stop, in milliseconds.
+    pub fn stop_ms(&self) -> u64 {
+        self.outputs.iter().map(|output| self.stop_ms_of(output)).fold(self.stop_timeout_ms, u64::max)
+    }
+
     /// Most readers.
     pub const READERS_MAX: usize = 64;
 

@@ -25,6 +25,8 @@ pub struct WhisperPlan {
     pub new_files: Space,
     /// Points are written to their files after this time at the latest, in milliseconds.
     pub write_after_ms: u64,
+    /// Longest time for writing all points to their files at a stop, in milliseconds. A longer `stop_timeout` of the daemon counts.
+    pub stop_timeout_ms: u64,
     /// Most bytes of points in memory.
     pub points_bytes_max: u64,
     /// Most series.
@@ -97,6 +99,7 @@ impl WhisperPlan {
             aggregations: Vec::new(),
             new_files: Space::Sparse,
             write_after_ms: WhisperPlan::WRITE_AFTER_MS,
+            stop_timeout_ms: 60_000,
             points_bytes_max: 512 << 20,
             series_max: 2_000_000,
             names_bytes_max: 512 << 20,

@@ -48,11 +48,33 @@ pub fn push_number(value: f64, is_integer: bool, out: &mut Vec<u8>) {
             out.extend_from_slice(b".0");
         }
     } else if (1e-4..1e16).contains(&magnitude) && value.fract() != 0.0 {
-        // In this range the shortest digits of both languages have the same form.
-        out.extend_from_slice(ryu_js::Buffer::new().format_finite(value).as_bytes());
+        push_fraction(value, out);
     } else {
         out.extend_from_slice(repr(value).as_bytes());
     }
+}
+
+/// Appends a number between 1e-4 and 1e16 with a fraction: here the shortest digits have the same form in Python.
+fn push_fraction(value: f64, out: &mut Vec<u8>) {
+    /// Most values have few decimals.
+    const SCALE: f64 = 1000.0;
+    /// Texts of at most 15 digits are of one float each, so that one of them is the shortest.
+    const DIGITS_END: f64 = 1e15;
+    let scaled = (value * SCALE).round_ties_even();
+    if scaled.abs() >= DIGITS_END || scaled / SCALE != value {
+        out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
+        return;
+    }
+    if scaled < 0.0 {
+        out.push(b'-');
+    }
+    let scaled = scaled.abs() as u64;
+    let (whole, thousandths) = (scaled / 1000, (scaled % 1000) as usize);
+    out.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());
+    let digits = [thousandths / 100, thousandths / 10 % 10, thousandths % 10].map(|digit| b'0' + digit as u8);
+    let places = 1 + digits[1..].iter().rposition(|digit| *digit != b'0').map_or(0, |at| at + 1);
+    out.push(b'.');
+    out.extend_from_slice(&digits[..places]);
 }
 
 fn push_value(value: f64, is_integer: bool, out: &mut Vec<u8>) {
@@ -78,6 +100,7 @@ pub fn series(all: &[Series], options: JsonOptions) -> Vec<u8> {
     let mut out = Vec::with_capacity(64 + all.len() * 128 + values * 24);
     out.push(b'[');
     let mut is_first = true;
+    let mut times = Times::default();
     for one in all {
         let known = || one.values.iter().any(|value| !value.is_nan());
         if options.no_null_points && !known() {
@@ -87,13 +110,13 @@ pub fn series(all: &[Series], options: JsonOptions) -> Vec<u8> {
             out.extend_from_slice(b", ");
         }
         is_first = false;
-        push_series(one, options, &mut out);
+        push_series(one, options, &mut times, &mut out);
     }
     out.push(b']');
     out
 }
 
-fn push_series(one: &Series, options: JsonOptions, out: &mut Vec<u8>) {
+fn push_series(one: &Series, options: JsonOptions, times: &mut Times, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"target\": ");
     push_text(one.name.as_bytes(), out);
     out.extend_from_slice(b", \"tags\": {");
@@ -106,20 +129,56 @@ fn push_series(one: &Series, options: JsonOptions, out: &mut Vec<u8>) {
         push_text(value.as_bytes(), out);
     }
     out.extend_from_slice(b"}, \"datapoints\": [");
-    let mut time = itoa::Buffer::new();
-    let mut is_first = true;
-    for (at, value) in points(one) {
+    times.set(one);
+    let begin = out.len();
+    for (number, (_, value)) in points(one).enumerate() {
         if options.no_null_points && value.is_nan() {
             continue;
         }
-        out.extend_from_slice(if is_first { b"[" } else { b", [" });
-        is_first = false;
+        out.push(b'[');
         push_value(value, one.is_integer, out);
-        out.extend_from_slice(b", ");
-        out.extend_from_slice(time.format(at).as_bytes());
-        out.push(b']');
+        out.extend_from_slice(times.text(number));
+    }
+    if out.len() > begin {
+        // The last point is followed by no other.
+        out.truncate(out.len() - b", ".len());
     }
     out.extend_from_slice(b"]}");
+}
+
+/// The times of a series as text: of an answer, most series have the same.
+#[derive(Debug, Default)]
+struct Times {
+    /// Start, end and step of the series, and how many values it has.
+    of: (i64, i64, i64, usize),
+    /// `, TIME], ` for each value.
+    text: Vec<u8>,
+    /// Where each begins, and where the last one ends.
+    begins: Vec<usize>,
+}
+
+impl Times {
+    fn set(&mut self, one: &Series) {
+        let of = (one.start, one.end, one.step, one.values.len());
+        if self.of == of && !self.begins.is_empty() {
+            return;
+        }
+        self.of = of;
+        self.text.clear();
+        self.begins.clear();
+        let mut buffer = itoa::Buffer::new();
+        for (time, _) in points(one) {
+            self.begins.push(self.text.len());
+            self.text.extend_from_slice(b", ");
+            self.text.extend_from_slice(buffer.format(time).as_bytes());
+            self.text.extend_from_slice(b"], ");
+        }
+        self.begins.push(self.text.len());
+    }
+
+    fn text(&self, number: usize) -> &[u8] {
+        &self.text[self.begins[number]..self.begins[number + 1]]
+    }
 }
 
 /// The points that an answer has: up to and including the end of the series, if values remain.
@@ -148,6 +207,22 @@ pub(super) fn push_texts<'t>(all: impl IntoIterator<Item = &'t [u8]>, out: &mut 
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn numbers_have_the_digits_of_repr(bits in any::<u64>(), small in -20_000_000_i64..20_000_000, places in 0..8_i32) {
+            let decimal = small as f64 / 10_f64.powi(places);
+            for value in [f64::from_bits(bits), decimal, decimal + f64::EPSILON, decimal * 1e9] {
+                if value.is_finite() {
+                    let mut text = Vec::new();
+                    super::push_number(value, false, &mut text);
+                    prop_assert_eq!(String::from_utf8_lossy(&text), crate::query::numbers::repr(value));
+                }
+            }
+        }
+    }
+
     use super::*;
     use crate::query::{Fetch, FetchError, Fetched, Request, render};
 

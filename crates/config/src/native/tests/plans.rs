@@ -726,6 +726,7 @@ fn whisper() -> impl Strategy<Value = WhisperPlan> {
                 aggregations_file,
                 new_files,
                 write_after_ms: u64::from(n) * 1000,
+                stop_timeout_ms: u64::from(n) * 2000,
                 points_bytes_max: u64::from(n) << 20,
                 series_max: n,
                 names_bytes_max: u64::from(n) << 20,

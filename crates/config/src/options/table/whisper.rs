@@ -41,6 +41,9 @@ rows! {
         "write_after" => write_after_ms: duration(SECOND, HOUR), Toml("\"4m\""), "\"1m\"",
             "Longest time that a point is only in memory and in the queue, before it is written to its file.",
             "A longer time writes more points at once, and needs less CPU and disk. Points in memory are in answers at once, and the queue on disk keeps them over a crash.";
+        "stop_timeout" => stop_timeout_ms: duration(SECOND, HOUR), Toml("\"1m\""), "\"5m\"",
+            "Longest time after SIGTERM in which all points are written to their files.",
+            "If it is shorter than that of the daemon (`stop_timeout`), that one counts. What remains stays in the queue on disk, and the next start writes it.";
         "max_memory" => points_bytes_max: size(MIB, TIB), Toml("\"512MiB\""), "\"2GiB\"",
             "Most memory of points that are not in their files yet.",
             "At the limit, points wait in the queue until others are written.";

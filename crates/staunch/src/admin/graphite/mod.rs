@@ -207,7 +207,7 @@ async fn run(
         Asker::Node => None,
     };
     if stores.is_empty() && peers.is_none() {
-        return Err(queries::no_store());
+        return Err(queries::no_store(&wiring.plan));
     }
     let known = QUERIES.iter().find(|(known, _)| *known == path).map(|(_, query)| *query);
     let events = Some((Arc::clone(&api.graphite.events), Arc::clone(&wiring.plan)));
@@ -283,7 +283,8 @@ async fn tagging(
         let path = request.uri().path().trim_end_matches('/').to_owned();
         let parameters = parameters(&api, request).await?;
         let stores = api.shared.stores.all();
-        on_thread(move || tagging::answer(&path, &parameters, &stores, ends)).await
+        let plan = plan_of(&api);
+        on_thread(move || tagging::answer(&path, &parameters, (&stores, &plan), ends)).await
     };
     reply(&api, ends, page.await, None)
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use config::plan::Plan;
+use config::plan::{OutputKind, Plan};
 use graphite::catalog::{Found, Wanted};
 use graphite::peer;
 use graphite::query::{Ask, Fetch, FetchError, Fetched, Limits, Range, Room, Selector, Stop};
@@ -210,9 +210,12 @@ fn stopped(stop: Stop) -> Refusal {
     refusal(stop.into())
 }
 
-pub(super) fn no_store() -> Refusal {
-    let why = "this daemon has no output of type `whisper`, or its folder cannot be opened (see /ready), and no \
-               `graphite_api.peers`";
+pub(super) fn no_store(plan: &Plan) -> Refusal {
+    if plan.outputs.iter().any(|output| matches!(output.kind, OutputKind::Whisper(_))) {
+        let why = "the store is not open: it has just been started, or its folder cannot be opened (see /ready); retry later";
+        return (StatusCode::SERVICE_UNAVAILABLE, why.to_owned());
+    }
+    let why = "this daemon has no output of type `whisper` and no `graphite_api.peers`";
     (StatusCode::NOT_FOUND, why.to_owned())
 }
 

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use config::plan::Plan;
 use graphite::answer::json;
 use graphite::catalog::normal_name;
 
@@ -25,10 +26,10 @@ const NAMES_MAX: usize = 10_000;
 pub(super) fn answer(
     path: &str,
     parameters: &Parameters,
-    stores: &[Arc<OpenStore>],
+    (stores, plan): (&[Arc<OpenStore>], &Plan),
     ends: Ends,
 ) -> Result<Page, Refusal> {
-    let Some(store) = stores.first() else { return Err(no_store()) };
+    let Some(store) = stores.first() else { return Err(no_store(plan)) };
     let names = parameters.all("path");
     let one = path == "/tags/tagSeries";
     if names.iter().all(|name| name.is_empty()) {

@@ -94,11 +94,8 @@ pub(super) async fn stop(running: Running, original: Option<&dyn Original>) -> a
     original.iter().for_each(|original| original.worker_stopped(&shared));
     // Connections that were still handing on find that nobody takes anything any more, and say so in the account.
     listeners.stop(sources_max / 5).await;
-    let now = Clock::now();
-    for outlet in &shared.wiring.load().outlets {
-        outlet.close(deadline_ns, now);
-    }
-    drain(&mut outputs, &mut syncs, left_until(deadline_ns) + Duration::from_millis(250)).await;
+    let outputs_until_ns = close_outputs(&shared, deadline_ns, timeout_ns);
+    drain(&mut outputs, &mut syncs, left_until(outputs_until_ns) + Duration::from_millis(250)).await;
     shared.acks.finish(&shared.wiring.load().outlets, LAST_WORD_MAX).await;
     let until_ns = deadline_ns.max(Clock::mono_ns() + CHECKPOINT_STOP_MIN_NS);
     tell_written(last_checkpoints, noted, until_ns).await;
@@ -115,6 +112,18 @@ pub(super) async fn stop(running: Running, original: Option<&dyn Original>) -> a
     drop(data_dir);
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Nothing more comes: outputs deliver what they have until the deadline, and stores until their own. Gives the last one.
+fn close_outputs(shared: &Shared, deadline_ns: u64, timeout_ns: u64) -> u64 {
+    let (wiring, now) = (shared.wiring.load(), Clock::now());
+    let mut last_ns = deadline_ns;
+    for (outlet, output) in wiring.outlets.iter().zip(&wiring.plan.outputs) {
+        let more_ns = (wiring.plan.stop_ms_of(output) * 1_000_000).saturating_sub(timeout_ns);
+        outlet.close(deadline_ns + more_ns, now);
+        last_ns = last_ns.max(deadline_ns + more_ns);
+    }
+    last_ns
 }
 
 /// The time until `until_ns` (monotonic).
@@ -249,8 +258,7 @@ pub(super) async fn leave(running: Running, ends: &[EndsHere]) -> anyhow::Result
     let Running { shared, mut outputs, mut syncs, mut checks, mut ports, worker, .. } = running;
     // Nothing is settled here any more: who waits for that asks the other process.
     shared.acks.finish(&shared.wiring.load().outlets, LAST_WORD_MAX).await;
-    let timeout =
-        Duration::from_millis(shared.wiring.load().plan.stop_timeout_ms) + Duration::from_millis(250);
+    let timeout = Duration::from_millis(shared.wiring.load().plan.stop_ms()) + Duration::from_millis(250);
     drain(&mut outputs, &mut syncs, timeout).await;
     tell_what_ends(&shared, ends);
     let answered = async { while ports.tasks.join_next().await.is_some() {} };

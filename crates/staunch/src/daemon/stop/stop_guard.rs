@@ -114,7 +114,7 @@ fn at_most(shared: &OnceLock<Weak<Shared>>, starting: Duration) -> Duration {
         true => Duration::from_millis(2 * plan.hot_restart_timeout_ms) + HANDING_OVER_MAX,
         false => Duration::ZERO,
     };
-    Duration::from_millis(plan.stop_timeout_ms) + LATE_MAX + handing_over
+    Duration::from_millis(plan.stop_ms()) + LATE_MAX + handing_over
 }
 
 /// Says why and what is lost, as far as that is possible without a wait, and ends the process.

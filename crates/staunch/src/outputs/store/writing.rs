@@ -21,6 +21,9 @@ const SYNC_EVERY_NS: u64 = 10 * SECOND_NS;
 /// Time between two looks at the files of rules.
 const RULES_EVERY_NS: u64 = 60 * SECOND_NS;
 
+/// Time between two words on what is still to write at the end.
+const PROGRESS_EVERY_NS: u64 = 5 * SECOND_NS;
+
 /// Pause without work.
 const NAP: Duration = Duration::from_millis(50);
 
@@ -55,6 +58,8 @@ struct Writing<'a, 'r> {
     /// When unusable files were tried again, and how many files could not be written since then.
     tried_again_ns: u64,
     bad_files: u64,
+    /// When the last word on progress at the end was said.
+    said_ns: Option<u64>,
 }
 
 /// Runs until the store ends.
@@ -76,6 +81,7 @@ pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: &Mutex<Telle
         is_failing: false,
         tried_again_ns: now_ns,
         bad_files: 0,
+        said_ns: None,
     };
     let begun = writing.names.begin(&running.open.store);
     writing.saved(begun);
@@ -106,6 +112,9 @@ pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: &Mutex<Telle
             writing.sync();
             break;
         }
+        if ends {
+            writing.say_progress(now_ns);
+        }
         if !wrote && !walked {
             std::thread::sleep(NAP);
         }
@@ -122,6 +131,18 @@ pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: &Mutex<Telle
 }
 
 impl Writing<'_, '_> {
+    /// A word on what is still to write at the end, every few seconds.
+    fn say_progress(&mut self, now_ns: u64) {
+        if now_ns.saturating_sub(*self.said_ns.get_or_insert(now_ns)) >= PROGRESS_EVERY_NS {
+            let (points, series) = self.running.open.store.pending();
+            let name = &self.running.outlet.name;
+            tracing::info!(
+                "output `{name}`: {points} points of {series} series are still to be written to files"
+            );
+            self.said_ns = Some(now_ns);
+        }
+    }
+
     /// Writes some series. False when none is due.
     fn write(&mut self) -> bool {
         let open = self.running.open;
