@@ -133,6 +133,13 @@ impl Store {
         if path_of(&normal, self.options.names).is_err() {
             return self.refused(Refusal::BadName);
         }
+        let rules = self.rules();
+        let Ok(header) = header_of(&rules.schemas, &rules.aggregations, &normal) else {
+            return self.refused(Refusal::BadName);
+        };
+        let (part, hash) = self.part_of(&normal);
+        // Locked before the name is added: a walk would remove a name that has neither a file nor points in memory.
+        let mut part = locked(part);
         match self.add_name(&normal) {
             Ok(_new) => {}
             Err(Refused::TooManyNames { .. }) => return self.refused(Refusal::TooManySeries),
@@ -141,12 +148,6 @@ impl Store {
                 return self.refused(Refusal::BadName);
             }
         }
-        let rules = self.rules();
-        let Ok(header) = header_of(&rules.schemas, &rules.aggregations, &normal) else {
-            return self.refused(Refusal::BadName);
-        };
-        let (part, hash) = self.part_of(&normal);
-        let mut part = locked(part);
         let series = match part.find(hash, &normal) {
             Some(series) => series,
             None => {

@@ -767,3 +767,23 @@ fn with_the_first_of_two_points_answers_and_files_agree() {
     write_due(&store, &tree, NOW);
     assert_eq!((before, values()), (vec![(at, 1.0)], vec![(at, 1.0)]));
 }
+
+#[test]
+fn a_name_that_comes_during_a_walk_stays() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    let ends = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            while !ends.load(Relaxed) {
+                let mut walk = Walk::default();
+                while walk.step(&store, &tree) {}
+            }
+        });
+        for number in 0..50_000 {
+            let name = format!("some.name.of.{number}");
+            assert_eq!(store.push(name.as_bytes(), point(NOW, 1.0), 0, NOW), Pushed::Taken);
+        }
+        ends.store(true, Relaxed);
+    });
+    assert_eq!((store.catalog().len(), store.pending().1), (50_000, 50_000));
+}
