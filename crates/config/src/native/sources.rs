@@ -12,7 +12,9 @@ use crate::options::field::{Table, Words};
 use crate::options::table::opentsdb;
 use crate::options::table::sources::{LISTENER, READING};
 use crate::options::table::transport::SOURCE_TRANSPORT;
-use crate::plan::{Compression, GraphiteSource, Listen, OwnPlan, RelayOwnPlan, SourceKind, SourcePlan};
+use crate::plan::{
+    CarbonOwnPlan, Compression, GraphiteSource, Listen, OwnPlan, RelayOwnPlan, SourceKind, SourcePlan,
+};
 
 /// The plan of an empty section of a StatsD source.
 pub fn default_plan(name: &str) -> SourcePlan {
@@ -187,17 +189,30 @@ fn unfit_listener(place: Place, why: &str) -> Diagnostic {
 
 fn own(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourceKind {
     let own: RelayOwnPlan = fields.read();
-    let of_relays = fields.word("encoding") == Some("carbon-c-relay");
-    let fits = |byte: u8| match of_relays {
+    let carbon: CarbonOwnPlan = fields.read();
+    let (of_relays, of_carbon) = match fields.word("encoding") {
+        Some("carbon-c-relay") => (true, false),
+        Some("carbon") => (false, true),
+        _ => (false, false),
+    };
+    let gives_points = of_relays || of_carbon;
+    let fits = |byte: u8| match gives_points {
         true => byte.is_ascii_graphic(),
         false => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'),
     };
     if !own.prefix.bytes().all(fits) {
-        let label = match of_relays {
+        let label = match gives_points {
             true => "printable ASCII only, and no blank",
             false => "letters, digits, `_`, `-` and `.` only",
         };
         fields.wrong("prefix", Code::BadValue, "`prefix` cannot begin a name", label, wrong);
+    }
+    if !of_carbon {
+        fields.ignored(
+            "program",
+            "`program` has no effect without `encoding = \"carbon\"`".to_owned(),
+            wrong,
+        );
     }
     if of_relays {
         return SourceKind::RelayOwn(own);
@@ -207,6 +222,9 @@ fn own(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourceKind {
         fields.ignored(key, message, wrong);
     }
     let RelayOwnPlan { every_ms, prefix, .. } = own;
+    if of_carbon {
+        return SourceKind::CarbonOwn(CarbonOwnPlan { every_ms, prefix, ..carbon });
+    }
     SourceKind::Own(OwnPlan { every_ms, prefix })
 }
 
@@ -251,6 +269,12 @@ pub(super) fn fields(source: &SourcePlan) -> Fields {
             let own =
                 RelayOwnPlan { every_ms: *every_ms, prefix: prefix.clone(), ..RelayOwnPlan::empty(None) };
             fields.give_table(&own);
+        }
+        SourceKind::CarbonOwn(own) => {
+            fields.give_value("encoding", Checked::Word("carbon"));
+            let (every_ms, prefix) = (own.every_ms, own.prefix.clone());
+            fields.give_table(&RelayOwnPlan { every_ms, prefix, ..RelayOwnPlan::empty(None) });
+            fields.give_table(own);
         }
         SourceKind::RelayOwn(own) => {
             fields.give_value("encoding", Checked::Word("carbon-c-relay"));

@@ -56,7 +56,7 @@ macro_rules! sections {
     ($(
         $name:ident: $($heading:literal)?
             $($family:ident $word:literal [$($takes:ident)*] => [$($gives:ident)*]
-                $(or $encoding:literal [$($or_takes:ident)*] => [$($or_gives:ident)*])?)?,
+                $(or $encoding:literal [$($or_takes:ident)*] => [$($or_gives:ident)*])*)?,
             $about:literal;
     )+) => {
         /// A kind of table in the file; each has its own options.
@@ -101,7 +101,7 @@ macro_rules! sections {
                     encoding: Some($encoding),
                     takes: &[$($or_takes),*],
                     gives: &[$($or_gives),*],
-                },)?
+                },)*
             )?
         )+];
     };
@@ -122,7 +122,8 @@ sections! {
         "Takes in Graphite points, as lines in datagrams and on streams or as pickle or protobuf on streams, and hands each on as a line. See [Graphite](graphite.md).";
     SourceOpenTsdb: Sources "opentsdb" [] => [Packets Points],
         "Takes in `put` lines of OpenTSDB's collectors, and hands each on as a Graphite point with tags. See [OpenTSDB](opentsdb.md).";
-    SourceSelf: Sources "self" [] => [Packets Samples] or "carbon-c-relay" [] => [Packets Points],
+    SourceSelf: Sources "self" [] => [Packets Samples] or "carbon-c-relay" [] => [Packets Points]
+        or "carbon" [] => [Packets Points],
         "The daemon's own figures as StatsD lines, for outputs and aggregations. It has no listener, and its lines are not counted as traffic.";
     SourceTls: "[sources.NAME.tls]",
         "Encrypts the connections of a source. The files are read again at each reload; open connections do not change. See [Graphite](graphite.md#tls).";

@@ -33,6 +33,7 @@ pub(super) const TABLES: &[&[Row]] = &[
     sources::READING.rows,
     opentsdb::LISTENER.rows,
     sources::OWN.rows,
+    sources::CARBON_OWN.rows,
     transport::SOURCE_TRANSPORT.rows,
     transport::LISTEN_TLS.rows,
     transforms::AGGREGATION.rows,

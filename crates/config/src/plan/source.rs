@@ -64,7 +64,7 @@ pub struct SourcePlan {
     pub name: String,
     /// Its protocol.
     pub kind: SourceKind,
-    /// Its listeners; at least one, except for [`SourceKind::Own`] and [`SourceKind::RelayOwn`], which have none.
+    /// Its listeners; at least one, except for [`SourceKind::Own`] and its like, which have none.
     pub listen: Vec<Listen>,
     /// Receive buffer of each datagram socket, in bytes.
     pub receive_buffer_bytes: u64,
@@ -107,6 +107,8 @@ pub enum SourceKind {
     Own(OwnPlan),
     /// The relays' own figures as points, with carbon-c-relay's names. It has no listener.
     RelayOwn(RelayOwnPlan),
+    /// The daemon's own figures as points, with carbon's names. It has no listener.
+    CarbonOwn(CarbonOwnPlan),
 }
 
 /// How Graphite points are received.
@@ -163,7 +165,17 @@ impl SourceKind {
                 names_have_tags: RelayOwnPlan::reading().names_have_tags(),
                 ..facts(Section::SourceSelf, Some("carbon-c-relay"), None)
             },
+            SourceKind::CarbonOwn(own) => SourceFacts {
+                report: Some((own.every_ms, &own.prefix)),
+                names_have_tags: CarbonOwnPlan::reading().names_have_tags(),
+                ..facts(Section::SourceSelf, Some("carbon"), None)
+            },
         }
+    }
+
+    /// Its own figures with carbon's names.
+    pub fn as_carbon_own(&self) -> Option<&CarbonOwnPlan> {
+        if let SourceKind::CarbonOwn(own) = self { Some(own) } else { None }
     }
 
     /// The parsing of its StatsD lines. Own lines have the same meaning in every dialect; a source of points has no
@@ -234,4 +246,34 @@ pub enum RelayReport {
     Line,
     /// Only warnings in the log about losses and full queues, which the others include (`-s`).
     Losses,
+}
+
+/// Self-metrics under carbon's names (spec graphite §4.8).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CarbonOwnPlan {
+    /// Time between two reports, in milliseconds.
+    pub every_ms: u64,
+    /// First part of the names, before a dot.
+    pub prefix: String,
+    /// The program of carbon whose figures they are.
+    pub program: CarbonProgram,
+}
+
+impl CarbonOwnPlan {
+    /// The parsing of its points.
+    pub fn reading() -> input::Options {
+        input::Options::of(input::Compatibility::Carbon)
+    }
+}
+
+/// A program of carbon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CarbonProgram {
+    /// carbon-cache.py
+    #[default]
+    Cache,
+    /// carbon-relay.py
+    Relay,
+    /// carbon-aggregator.py
+    Aggregator,
 }

@@ -8,10 +8,10 @@
 mod joined;
 mod msgpack;
 mod protobuf;
-
-use std::fmt;
+mod received;
 
 pub use joined::joined;
+pub use received::BadAnswer;
 
 use crate::catalog::Found;
 use crate::query::{Fetched, Room};
@@ -45,38 +45,6 @@ impl Encoding {
     }
 }
 
-/// What is wrong with an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BadAnswer {
-    /// It cannot be read.
-    Malformed(String),
-    /// It has more series than the request may have.
-    TooManySeries,
-    /// It has more values than the request may have.
-    TooManyPoints,
-    /// It has more paths than one answer may have.
-    TooManyPaths,
-}
-
-impl fmt::Display for BadAnswer {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BadAnswer::Malformed(why) => write!(to, "its answer cannot be read: {why}"),
-            BadAnswer::TooManySeries => {
-                to.write_str("it has too many series: use narrower globs or tag expressions")
-            }
-            BadAnswer::TooManyPoints => to.write_str("it has too many points: use a shorter time range"),
-            BadAnswer::TooManyPaths => to.write_str("it has too many paths: use a narrower query"),
-        }
-    }
-}
-
-impl std::error::Error for BadAnswer {}
-
-fn malformed(why: impl fmt::Display) -> BadAnswer {
-    BadAnswer::Malformed(why.to_string())
-}
-
 /// The series of an answer of `/render`. Those without values are left out.
 ///
 /// # Errors
@@ -106,25 +74,6 @@ pub fn paths(encoding: Encoding, answer: &[u8], paths_max: usize) -> Result<Foun
         Encoding::Protobuf => protobuf::paths(answer, push)?,
     }
     Ok(Found::of_paths(all.iter().map(|(path, is_leaf)| (path.as_bytes(), *is_leaf))))
-}
-
-/// One series as a node answers it, if its times can be those of a series.
-fn fetched(name: String, (start, step): (i64, i64), values: Vec<f64>) -> Result<Option<Fetched>, BadAnswer> {
-    if values.is_empty() {
-        return Ok(None);
-    }
-    let end = i64::try_from(values.len()).ok().and_then(|count| step.checked_mul(count)?.checked_add(start));
-    match end {
-        Some(end) if step > 0 && start >= 0 => Ok(Some(Fetched { name, start, end, step, values })),
-        _ => Err(malformed(format_args!("`{name}` has the start {start} and the step {step}"))),
-    }
-}
-
-/// Counts one series against the room that is left.
-fn charge(room: &mut Room, values: usize) -> Result<(), BadAnswer> {
-    room.series = room.series.checked_sub(1).ok_or(BadAnswer::TooManySeries)?;
-    room.points = room.points.checked_sub(values).ok_or(BadAnswer::TooManyPoints)?;
-    Ok(())
 }
 
 #[cfg(test)]

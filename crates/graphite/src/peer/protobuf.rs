@@ -6,7 +6,7 @@ use prost::Message;
 use prost::bytes::Buf;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
-use super::{BadAnswer, charge, fetched, malformed};
+use super::received::{BadAnswer, charge, fetched, malformed};
 use crate::answer::protobuf::{GlobMatch, Series2};
 use crate::query::{Fetched, Room};
 

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::received::fetched;
 use super::*;
 use crate::answer;
 

@@ -138,6 +138,10 @@ pub(super) struct Conf {
     pub(super) whitelist: String,
     /// Tags are sorted before a name is hashed.
     pub(super) tags_in_order: bool,
+    /// `CARBON_METRIC_INTERVAL`: seconds between two reports of own metrics; 0 for none.
+    pub(super) report_every_s: u64,
+    /// `CARBON_METRIC_PREFIX`
+    pub(super) report_prefix: String,
 }
 
 /// The settings of carbon-cache.py's store.
@@ -219,6 +223,8 @@ pub(super) fn read(text: &str, invocation: &Invocation, wrong: &mut Vec<Diagnost
         blacklist: given(&invocation.blacklist, true).unwrap_or_else(|| BLACKLIST.to_owned()),
         whitelist: given(&invocation.whitelist, true).unwrap_or_else(|| WHITELIST.to_owned()),
         tags_in_order: reader.flag("TAG_RELAY_NORMALIZED", false),
+        report_every_s: reader.number("CARBON_METRIC_INTERVAL", 0, 86_400).unwrap_or(60),
+        report_prefix: reader.text("CARBON_METRIC_PREFIX", "carbon"),
     })
 }
 

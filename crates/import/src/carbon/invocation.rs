@@ -9,6 +9,8 @@ use std::path::PathBuf;
 pub struct Invocation {
     /// The section, such as `cache`, `relay:b` or `aggregator-cache`.
     pub section: String,
+    /// The name of this machine, for the names of the daemon's own metrics.
+    pub hostname: String,
     /// `STORAGE_DIR` where the file has none (GRAPHITE_STORAGE_DIR, or a folder below GRAPHITE_ROOT).
     pub storage_dir: Option<String>,
     /// `--rules`: the relay's or the aggregator's.
@@ -27,6 +29,6 @@ pub struct Invocation {
 impl Invocation {
     /// A section, and nothing else.
     pub fn of_section(section: &str) -> Invocation {
-        Invocation { section: section.to_owned(), ..Invocation::default() }
+        Invocation { section: section.to_owned(), hostname: "localhost".to_owned(), ..Invocation::default() }
     }
 }

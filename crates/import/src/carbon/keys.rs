@@ -15,7 +15,7 @@ const KEYS: &str = "\
     DIVERSE_REPLICAS ROUTER_HASH_TYPE DYNAMIC_ROUTER MAX_QUEUE_SIZE USE_FLOW_CONTROL RELAY_RULES \
     REWRITE_RULES AGGREGATION_RULES FORWARD_ALL CONF_DIR USE_INSECURE_UNPICKLER USE_WHITELIST \
     TAG_RELAY_NORMALIZED DESTINATION_TRANSPORT DESTINATION_SSL_CA CACHE_QUERY_INTERFACE \
-    CACHE_QUERY_PORT";
+    CACHE_QUERY_PORT CARBON_METRIC_PREFIX CARBON_METRIC_INTERVAL";
 
 /// Keys of other daemons, of logs and of process management: ignoring them loses nothing.
 const OTHERS: &str = "\
@@ -35,11 +35,9 @@ const OTHERS: &str = "\
     GRAPHITE_URL";
 
 /// Keys with an effect in the original and none here, with the replacement. Without a value they have none there either.
-const NOT_HERE: [(&str, &str); 7] = [
+const NOT_HERE: [(&str, &str); 5] = [
     ("USER", "set the user in the service manager: `User=` of the systemd unit"),
     ("MIN_TIMESTAMP_RESOLUTION", "timestamps are forwarded unchanged"),
-    ("CARBON_METRIC_PREFIX", "the relay's figures are at /metrics"),
-    ("CARBON_METRIC_INTERVAL", "the relay's figures are at /metrics"),
     ("MAX_AGGREGATION_INTERVALS", "a window is emitted once: `expire` sets how long it accepts points"),
     ("WRITE_BACK_FREQUENCY", "a window is emitted once: `expire` sets how long it accepts points"),
     ("AMQP_HOST", "message brokers are not supported as input"),

@@ -22,11 +22,11 @@ use super::{
     storage_schemas,
 };
 use config::diagnostic::{Code, Diagnostic, has_errors};
-use config::native::{endpoint_name, graphite_source};
+use config::native::{endpoint_name, graphite_source, own_source};
 use config::plan::{
-    AggregationPlan, CarbonLinkPlan, Destination, Endpoint, Feed, GraphiteEncoding, GraphiteSource, Listen,
-    OutputKind, OutputPlan, Plan, RelayTransform, SYNC_WINDOW_MS, SchemaPlan, SourceKind, SourcePlan,
-    TransformKind, TransformPlan, WhisperPlan,
+    AggregationPlan, CarbonLinkPlan, CarbonOwnPlan, CarbonProgram, Destination, Endpoint, Feed,
+    GraphiteEncoding, GraphiteSource, Listen, OutputKind, OutputPlan, Plan, RelayTransform, SYNC_WINDOW_MS,
+    SchemaPlan, SourceKind, SourcePlan, TransformKind, TransformPlan, WhisperPlan,
 };
 use config::transport::{Compression, EndpointTls, PemFile};
 
@@ -50,6 +50,10 @@ const STORE: &str = "store";
 
 /// Name of the relay.
 const RELAY: &str = "relay";
+
+/// Name of the daemon's own metrics, and of their routes where others pass rules.
+const OWN: &str = "self";
+const OWN_ROUTES: &str = "self-routes";
 
 /// Name of the outputs.
 const OUTPUT: &str = "carbon";
@@ -156,9 +160,14 @@ fn plan(conf: &Conf, rules: &Rules, invocation: &Invocation, wrong: &mut Vec<Dia
         ));
     }
     let from: Vec<Feed> = (0..plan.sources.len()).map(|at| Feed::Source(SourceId(at as u16))).collect();
+    let own = own(conf, invocation).map(|source| {
+        plan.sources.push(source);
+        Feed::Source(SourceId((plan.sources.len() - 1) as u16))
+    });
     if let Some(store) = &conf.store {
         plan.transforms.extend(before_store(conf, rules, from.clone()));
-        let from = if plan.transforms.is_empty() { from } else { vec![Feed::Transform(TransformId(0))] };
+        let mut from = if plan.transforms.is_empty() { from } else { vec![Feed::Transform(TransformId(0))] };
+        from.extend(own);
         plan.outputs = vec![self::store(conf, store, rules, invocation, from)];
         plan.carbonlink = store.queries.as_ref().and_then(address).map(CarbonLinkPlan::at);
         return plan;
@@ -169,10 +178,40 @@ fn plan(conf: &Conf, rules: &Rules, invocation: &Invocation, wrong: &mut Vec<Dia
         names_max: RelayTransform::NAMES_MAX,
         aggregation_rules: AggregationRuleLimits::default(),
     };
+    let mut from = from;
+    let has_rules = conf.is_aggregator || !rules.blacklist.is_empty() || !rules.whitelist.is_empty();
+    let own_routes = own.filter(|_| has_rules).map(|own| {
+        let plan = statements::routes(conf, rules, &mut |one| output_of(one, &mut endpoints, &mut known));
+        let relay = RelayTransform { plan, ..relay.clone() };
+        let kind = TransformKind::Relay(Box::new(relay));
+        TransformPlan { name: OWN_ROUTES.to_owned(), kind, from: vec![own] }
+    });
+    from.extend(own.filter(|_| !has_rules));
     plan.outputs = outputs(conf, &endpoints);
     let kind = TransformKind::Relay(Box::new(relay));
     plan.transforms.push(TransformPlan { name: RELAY.to_owned(), kind, from });
+    if let Some(own_routes) = own_routes {
+        plan.transforms.push(own_routes);
+        for output in &mut plan.outputs {
+            output.from.push(Feed::Transform(TransformId(1)));
+        }
+    }
     plan
+}
+
+/// The daemon's own metrics: none with an interval of 0.
+fn own(conf: &Conf, invocation: &Invocation) -> Option<SourcePlan> {
+    let (program, folder) = match (&conf.store, conf.is_aggregator) {
+        (Some(_), _) => (CarbonProgram::Cache, "agents"),
+        (None, true) => (CarbonProgram::Aggregator, "aggregator"),
+        (None, false) => (CarbonProgram::Relay, "relays"),
+    };
+    let instance = invocation.section.split_once(':').map_or("a", |(_, instance)| instance);
+    let host = invocation.hostname.replace('.', "_");
+    let prefix = format!("{}.{folder}.{host}-{instance}", conf.report_prefix);
+    let prefix = prefix.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }).collect();
+    let own = CarbonOwnPlan { every_ms: conf.report_every_s * 1000, prefix, program };
+    (own.every_ms > 0).then(|| SourcePlan { kind: SourceKind::CarbonOwn(own), ..own_source(OWN) })
 }
 
 /// The relay before a store: the rules of an aggregator, or lists. None when every point goes to the store as it is.

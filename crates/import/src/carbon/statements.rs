@@ -46,15 +46,25 @@ pub(super) fn relay(
         let clusters = vec![destinations(conf, output)];
         return RelayPlan { clusters, statements, ..RelayPlan::default() };
     }
-    let (clusters, routes) = match (conf.method, &rules.relay) {
+    let routes = routes(conf, rules, output);
+    statements.extend(routes.statements);
+    RelayPlan { statements, ..routes }
+}
+
+/// The routes alone: of the daemon's own metrics, which pass no other rule.
+pub(super) fn routes(
+    conf: &Conf,
+    rules: &Rules,
+    output: &mut dyn FnMut(&CarbonDestination) -> model::OutputId,
+) -> RelayPlan {
+    let (clusters, statements) = match (conf.method, &rules.relay) {
         (Method::Rules, Some(rules)) => by_rules(rules, output),
         (Method::Rules, None) => (Vec::new(), Vec::new()),
         _ => (vec![destinations(conf, output)], by_hash(conf, rules)),
     };
     // Only needed where a route continues; otherwise no point is sent to an output twice anyway.
-    let once = routes.len() > 1
-        && routes.iter().any(|route| matches!(route, Statement::Match(route) if !route.stop));
-    statements.extend(routes);
+    let once = statements.len() > 1
+        && statements.iter().any(|route| matches!(route, Statement::Match(route) if !route.stop));
     RelayPlan { clusters, statements, statistics: To::Nowhere, once }
 }
 

@@ -198,7 +198,7 @@ fn an_aggregator_config_rewrites_aggregates_and_routes() {
     assert_eq!(codes, ["I004", "I002", "I017"], "{said:#?}");
     let plan = plan.expect("a plan");
     let names: Vec<&str> = plan.sources.iter().map(|source| &*source.name).collect();
-    assert_eq!(names, ["lines", "pickle"]);
+    assert_eq!(names, ["lines", "pickle", "self"]);
     let outputs: Vec<&str> = plan.outputs.iter().map(|output| &*output.name).collect();
     assert_eq!(outputs, ["carbon/127.0.0.1:2004", "carbon/10.0.0.2:2104"]);
     assert_eq!(plan.outputs[0].queue.records_max, 7);

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use config::plan::{GraphiteSource, RelayOwnPlan, SourceKind};
+use config::plan::{CarbonOwnPlan, GraphiteSource, RelayOwnPlan, SourceKind};
 use model::{Now, Span};
 use wire::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
 use wire::graphite::input::{Compatibility, MessageEncoding, Options, Parsed, Reader};
@@ -62,6 +62,7 @@ impl Protocol {
             }
             SourceKind::OpenTsdb => Protocol::OpenTsdb(Arc::new(opentsdb::Reader::new(seed))),
             SourceKind::RelayOwn(_) => lines(RelayOwnPlan::reading()),
+            SourceKind::CarbonOwn(_) => lines(CarbonOwnPlan::reading()),
         }
     }
 

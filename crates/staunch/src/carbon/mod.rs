@@ -8,6 +8,7 @@
 //! | `control.rs` | `stop`, `status`, and whether it runs already |
 //! | `daemon.rs` | `start` |
 //! | `log.rs` | the log: a file, or stderr |
+//! | `self_metrics.rs` | the daemon's own figures under carbon's names |
 //!
 //! Not here: the meaning of carbon.conf and its rules (`import::carbon`), the store (`outputs::store`).
 
@@ -16,6 +17,7 @@ mod control;
 mod daemon;
 mod log;
 mod places;
+pub(crate) mod self_metrics;
 
 use std::process::ExitCode;
 

@@ -49,6 +49,7 @@ impl Places {
         let given = |file: &Option<PathBuf>| file.as_deref().map(absolute);
         let invocation = Invocation {
             section: format!("{program}:{}", args.instance),
+            hostname: load::hostname(),
             storage_dir: Some(storage.display().to_string()),
             rules: given(&args.rules),
             rewrite_rules: given(&args.rewrite_rules),

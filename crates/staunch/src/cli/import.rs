@@ -31,7 +31,11 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
                 Some(instance) => format!("{}:{instance}", args.section),
                 None => args.section.clone(),
             };
-            load::carbon(file, &Invocation::of_section(&section), &|_rule_file| {})?
+            {
+                let invocation =
+                    Invocation { hostname: load::hostname(), ..Invocation::of_section(&section) };
+                load::carbon(file, &invocation, &|_rule_file| {})?
+            }
         }
     };
     stdio::say(&said);

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use config::plan::{Feed, OwnPlan, Plan};
+use config::plan::{CarbonOwnPlan, Feed, OwnPlan, Plan};
 use model::{PacketBatch, SourceId};
 use pipeline::Scratch;
 use tokio::sync::watch;
 
 use crate::admin::accounts::{self, AccountsPage};
+use crate::carbon::self_metrics;
 use crate::daemon::shared::Shared;
 use crate::daemon::shared::stop_order::stopped;
 use crate::sources::stream::hand_on;
@@ -30,17 +31,14 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Makes the reports of all sources of this kind until the daemon stops. Values in `before` were reported by the
 /// process before a hot restart.
 pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before: Option<Arc<AccountsPage>>) {
-    let mut reporters: BTreeMap<u16, (Reporter, u64)> = BTreeMap::new();
+    let mut reporters: BTreeMap<u16, (AnyReporter, u64)> = BTreeMap::new();
     loop {
         let plan = Arc::clone(&shared.wiring.load().plan);
         let now_ns = Clock::mono_ns();
         for (id, own) in own_sources(&plan) {
-            let every_ns = own.every_ms * 1_000_000;
+            let every_ns = own.every_ms() * 1_000_000;
             let (reporter, due_ns) = reporters.entry(id.0).or_insert_with(|| {
-                let mut reporter = Reporter::default();
-                if let Some(before) = &before {
-                    let _first = reporter.report(own, before);
-                }
+                let reporter = AnyReporter::new(own, before.as_deref(), &plan);
                 (reporter, now_ns + every_ns)
             });
             // During a hot restart, the figures for the new process must not change.
@@ -49,7 +47,7 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before: O
             }
             *due_ns = (*due_ns + every_ns).max(now_ns);
             let page = accounts::page(&shared, Clock::now());
-            send(id, reporter.report(own, &page), &shared).await;
+            send(id, reporter.report(own, &page, &shared), &shared).await;
         }
         reporters.retain(|id, _| own_sources(&plan).any(|(known, _)| known.0 == *id));
         let next_ns = reporters.values().map(|(_, due_ns)| *due_ns).min();
@@ -63,14 +61,74 @@ pub async fn run(shared: Arc<Shared>, mut stop: watch::Receiver<bool>, before: O
     }
 }
 
+/// The form of the reports of a source.
+#[derive(Clone, Copy)]
+enum Own<'p> {
+    /// StatsD lines.
+    Statsd(&'p OwnPlan),
+    /// Points with carbon's names.
+    Carbon(&'p CarbonOwnPlan),
+}
+
+impl Own<'_> {
+    fn every_ms(self) -> u64 {
+        match self {
+            Own::Statsd(own) => own.every_ms,
+            Own::Carbon(own) => own.every_ms,
+        }
+    }
+}
+
+/// What the next report of a source is compared with.
+enum AnyReporter {
+    Statsd(Reporter),
+    Carbon(Box<self_metrics::Reporter>),
+}
+
+impl AnyReporter {
+    fn new(own: Own<'_>, before: Option<&AccountsPage>, plan: &Plan) -> AnyReporter {
+        match own {
+            Own::Statsd(own) => {
+                let mut reporter = Reporter::default();
+                if let Some(before) = before {
+                    let _first = reporter.report(own, before);
+                }
+                AnyReporter::Statsd(reporter)
+            }
+            Own::Carbon(_) => {
+                let reporter = self_metrics::Reporter::after(before, plan, Clock::mono_ns());
+                AnyReporter::Carbon(Box::new(reporter))
+            }
+        }
+    }
+
+    fn report(&mut self, own: Own<'_>, page: &AccountsPage, shared: &Shared) -> PacketBatch {
+        match (self, own) {
+            (AnyReporter::Statsd(reporter), Own::Statsd(own)) => reporter.report(own, page),
+            (AnyReporter::Carbon(reporter), Own::Carbon(own)) => {
+                let (plan, now) = (Arc::clone(&shared.wiring.load().plan), Clock::now());
+                let figures = self_metrics::Figures::of(shared, &plan, page);
+                packed(&reporter.report(own, figures, (now.mono_ns, now.wall_seconds())))
+            }
+            // A reload gave the source another form.
+            (reporter, own) => {
+                *reporter = AnyReporter::new(own, Some(page), &shared.wiring.load().plan);
+                PacketBatch::default()
+            }
+        }
+    }
+}
+
 /// Sources with a destination: a reload may have removed one.
-fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, &OwnPlan)> {
+fn own_sources(plan: &Plan) -> impl Iterator<Item = (SourceId, Own<'_>)> {
     let feeds = |id| {
         plan.transforms.iter().any(|transform| transform.takes_from(id))
             || plan.outputs.iter().any(|output| output.from.contains(&Feed::Source(id)))
     };
     plan.sources.iter().enumerate().filter_map(move |(at, source)| {
-        Some((SourceId(at as u16), source.kind.as_own()?)).filter(|(id, _)| feeds(*id))
+        let own = source.kind.as_own().map(Own::Statsd);
+        let own = own.or_else(|| source.kind.as_carbon_own().map(Own::Carbon));
+        Some((SourceId(at as u16), own?)).filter(|(id, _)| feeds(*id))
     })
 }
 

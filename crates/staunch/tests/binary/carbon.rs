@@ -218,3 +218,31 @@ fn a_pid_file_of_another_program_ends_nobody() {
     assert!(code == Some(1) && said.contains("removing corrupted pidfile"), "{said}");
     assert!(!is_there(&pid_file));
 }
+
+#[test]
+fn a_cache_keeps_its_own_metrics_under_carbons_names() {
+    let root = Root::new("carbon-cache", "");
+    let lines = root.lines;
+    root.conf(
+        "carbon.conf",
+        &format!(
+            "[cache]\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nLINE_RECEIVER_PORT = {lines}\nPICKLE_RECEIVER_PORT = 0\n\
+             CACHE_QUERY_PORT = 0\nCARBON_METRIC_INTERVAL = 1\nCARBON_METRIC_PREFIX = mine\n"
+        ),
+    );
+    root.start();
+    root.send("a.b 1 -1\na.c 2 -1\n");
+    let received = wait_for("the figure", || {
+        let values = root.values("sumSeries(mine.agents.*.metricsReceived)");
+        values.contains(&2.0).then_some(values)
+    });
+    assert!(received.iter().sum::<f64>() == 2.0, "{received:?}");
+    let names = root.get("/metrics/expand?query=mine.agents.*-a.*");
+    for name in
+        ["updateOperations", "committedPoints", "creates", "memUsage", "cpuUsage", "activeConnections"]
+    {
+        assert!(names.contains(name), "{name} in {names}");
+    }
+    assert!(root.get("/metrics/expand?query=mine.agents.*-a.cache.*").contains("cache.size"));
+    root.stop();
+}

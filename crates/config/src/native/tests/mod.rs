@@ -31,7 +31,11 @@ fn codes(text: &str) -> Vec<&'static str> {
 
 /// The form of self-metrics that has the option `key`.
 fn form_of(key: &str) -> &'static str {
-    if matches!(key, "reset" | "report") { "encoding = \"carbon-c-relay\"\n" } else { "" }
+    match key {
+        "reset" | "report" => "encoding = \"carbon-c-relay\"\n",
+        "program" => "encoding = \"carbon\"\n",
+        _ => "",
+    }
 }
 
 /// A whole file with `line` in a section, and the section's required options other than `key`.

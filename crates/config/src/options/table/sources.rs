@@ -13,7 +13,7 @@ use crate::options::field::{Slot, rows, words};
 use crate::options::row::Default::{Absent, Depends, Toml};
 use crate::options::row::Type::{Flag, Listen, Text, Word};
 use crate::options::section::Section::SourceSelf;
-use crate::plan::{GraphiteSource, RelayOwnPlan, RelayReport, SourcePlan};
+use crate::plan::{CarbonOwnPlan, CarbonProgram, GraphiteSource, RelayOwnPlan, RelayReport, SourcePlan};
 
 words! {
     AckWhen: "accepted" = AckWhen::Accepted, "safe" = AckWhen::Safe, "delivered" = AckWhen::Delivered;
@@ -28,6 +28,8 @@ words! {
     GaugeSign: "delta" = GaugeSign::Delta, "absolute" = GaugeSign::Absolute;
     RelayReport: "points" = RelayReport::Points, "log" = RelayReport::Log, "line" = RelayReport::Line,
         "losses" = RelayReport::Losses;
+    CarbonProgram: "cache" = CarbonProgram::Cache, "relay" = CarbonProgram::Relay,
+        "aggregator" = CarbonProgram::Aggregator;
 }
 
 /// A set of bytes, written as a text.
@@ -161,9 +163,9 @@ rows! {
         report: RelayReport::Points,
     };
     in [SourceSelf] {
-        "encoding": Word(&["statsd", "carbon-c-relay"]), Toml("\"statsd\""), "\"carbon-c-relay\"",
+        "encoding": Word(&["statsd", "carbon-c-relay", "carbon"]), Toml("\"statsd\""), "\"carbon-c-relay\"",
             "Format of the figures.",
-            "`statsd`: counters and gauges of every source and output, as StatsD lines. `carbon-c-relay`: points on the relays, their clients and their endpoints, with carbon-c-relay's names; see [Statistics of a relay](relay-statistics.md).";
+            "`statsd`: counters and gauges of every source and output, as StatsD lines. `carbon-c-relay`: points on the relays, their clients and their endpoints, with carbon-c-relay's names; see [Statistics of a relay](relay-statistics.md). `carbon`: points with the names of carbon's programs; see [Its own metrics](migrate-graphite.md#its-own-metrics).";
         "every" => every_ms: duration(SECOND, 24 * HOUR), Toml("\"10s\""), "\"60s\"",
             "Interval between two reports.";
         "prefix" => prefix: Text, Toml("\"staunch\""), "\"proxy.web1\"",
@@ -175,5 +177,18 @@ rows! {
         "report" => report: one_of::<RelayReport>(), Toml("\"points\""), "\"log\"",
             "Destination of a report.",
             "Only with `encoding = \"carbon-c-relay\"`. `points`: points, which go to the relays' destination for statistics. `log`: the same lines in the log. `line`: one line on stdout. `losses`: only warnings about lost points and full queues, which the others include.";
+    }
+}
+
+rows! {
+    CARBON_OWN: CarbonOwnPlan = |_| CarbonOwnPlan {
+        every_ms: 10_000,
+        prefix: "staunch".into(),
+        program: CarbonProgram::Cache,
+    };
+    in [SourceSelf] {
+        "program" => program: one_of::<CarbonProgram>(), Toml("\"cache\""), "\"relay\"",
+            "The program of carbon whose metrics are reported: `cache`, `relay` or `aggregator`.",
+            "Only with `encoding = \"carbon\"`.";
     }
 }

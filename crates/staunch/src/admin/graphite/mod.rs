@@ -6,6 +6,7 @@
 
 mod cache;
 mod events;
+mod limits;
 mod names;
 mod page;
 mod parameters;
@@ -39,8 +40,9 @@ use crate::admin::refusal::Refusal;
 use crate::daemon::shared::Wiring;
 use sys::clock::Clock;
 
+pub(super) use self::limits::NAMES_MAX;
 pub(super) use self::peers::PeerCounts;
-pub(super) use self::queries::{AllStores, NAMES_MAX, Queries, refusal as query_refusal};
+pub(super) use self::queries::{AllStores, Queries, refusal as query_refusal};
 
 /// Most bytes of a form.
 const FORM_BYTES_MAX: usize = 2 << 20;

@@ -9,10 +9,11 @@ use graphite::catalog::{
 use graphite::query::Selector;
 use graphite::store::{Reader, SEARCH_STEPS};
 
+use super::limits::NAMES_MAX;
 use super::page::{MSGPACK, PICKLE, PROTOBUF, Page, wrapped};
 use super::parameters::{Parameters, bad};
 use super::peers::TextsOf;
-use super::queries::{AllStores, NAMES_MAX, refusal};
+use super::queries::{AllStores, refusal};
 use crate::admin::refusal::Refusal;
 
 /// Steps of one search: some ten seconds.

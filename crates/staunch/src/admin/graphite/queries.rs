@@ -10,12 +10,13 @@ use axum::http::StatusCode;
 use config::plan::{OutputKind, Plan};
 use graphite::catalog::{Found, Wanted};
 use graphite::peer;
-use graphite::query::{Ask, Fetch, FetchError, Fetched, Limits, Range, Room, Selector, Stop};
+use graphite::query::{Ask, Fetch, FetchError, Fetched, Range, Room, Selector, Stop};
 use graphite::store::Reader;
 use sys::clock::Clock;
 use tokio::sync::Semaphore;
 
 use super::events::Events;
+use super::limits::NAMES_MAX;
 use super::peers::{Asking, PathsOf, SeriesOf, TextsOf};
 use crate::admin::refusal::Refusal;
 use crate::daemon::shared::stores::OpenStore;
@@ -28,13 +29,6 @@ const WAITING_MAX: usize = 256;
 
 /// Longest time of a query, with its wait.
 const TIME_MAX: Duration = Duration::from_secs(60);
-
-/// What one query may cost: its values take at most some 100 MiB.
-pub(super) const LIMITS: Limits =
-    Limits { series_max: 50_000, points_max: 10_000_000, steps_max: 1_000_000_000 };
-
-/// Most names of one answer.
-pub(in crate::admin) const NAMES_MAX: usize = 1_000_000;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

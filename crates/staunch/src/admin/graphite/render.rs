@@ -7,10 +7,11 @@ use graphite::draw::{DrawError, Faces, Options, SERIES_MAX, View, draw};
 use graphite::query::time::{Clock, parse_time};
 use graphite::query::{Code, Compat, QueryError, Range, Request, Series, TimeZone, limit_points, render};
 
+use super::limits::LIMITS;
 use super::page::{CSV, MSGPACK, PICKLE, PNG, PROTOBUF, Page, SVG, TEXT, wrapped};
 use super::parameters::{Parameters, bad, zone};
 use super::picture;
-use super::queries::{AllStores, LIMITS};
+use super::queries::AllStores;
 use crate::admin::refusal::Refusal;
 
 /// Most bytes of all targets together.

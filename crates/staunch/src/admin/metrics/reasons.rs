@@ -112,7 +112,9 @@ fn reading(plan: &Plan, source: &SourcePlan) -> Reading {
         // Packets that are only copied are not parsed.
         SourceKind::Statsd(options) => ((aggregated || events).then_some(options.dialect), None),
         SourceKind::Graphite(graphite) => (None, Some(graphite)),
-        SourceKind::OpenTsdb | SourceKind::Own(_) | SourceKind::RelayOwn(_) => (None, None),
+        SourceKind::OpenTsdb | SourceKind::Own(_) | SourceKind::RelayOwn(_) | SourceKind::CarbonOwn(_) => {
+            (None, None)
+        }
     };
     Reading {
         statsd,

@@ -48,6 +48,8 @@ impl Drop for Draining {
 pub struct StoreFigures {
     /// Files that were written.
     pub updates: AtomicU64,
+    /// Time spent on these writes, in nanoseconds.
+    pub write_ns: AtomicU64,
     /// Files that were created, among them.
     pub creates: AtomicU64,
     /// Their size, in bytes.

@@ -151,7 +151,9 @@ impl Writing<'_, '_> {
         let mut wrote = false;
         for _ in 0..JOBS {
             let Some(job) = open.store.next(at) else { break };
+            let began_ns = Clock::mono_ns();
             let done = open.store.write(job, &open.tree, &mut self.writer, at);
+            open.figures.write_ns.fetch_add(Clock::mono_ns() - began_ns, Relaxed);
             open.figures.updates.fetch_add(u64::from(done.error.is_none() && !done.waits), Relaxed);
             open.figures.creates.fetch_add(u64::from(done.created_bytes > 0), Relaxed);
             open.figures.created_bytes.fetch_add(done.created_bytes, Relaxed);

@@ -4,7 +4,7 @@ use graphite::catalog::{Found, Wanted};
 use graphite::peer::{self, BadAnswer, Encoding};
 use graphite::query::{Ask, Fetched, Room, Selector};
 
-use crate::admin::graphite::queries::NAMES_MAX;
+use crate::admin::graphite::limits::NAMES_MAX;
 
 /// A question to a node of graphite-web's API.
 pub(in crate::admin::graphite) trait Question: Send + Sync + 'static {
