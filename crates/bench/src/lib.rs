@@ -4,7 +4,7 @@
 //! (`contestant`: a bare loop, Staunch or node's statsd as a child process), and `traffic::sink` or `traffic::endpoints` receives
 //! the result. `statsd::scenario` and `fanout::copies` define the runs, `rounds` their order, `report` the table. `relay` has a
 //! generator, contestants and endpoints of its own. `queue` uses no sockets: it appends to queues on disk as the daemon does;
-//! `queue::start` starts daemons on queues that already hold records.
+//! `queue::start` starts daemons on queues that already hold records. `store` starts daemons with a store, and asks them as Grafana does.
 //! The daemon's queue comes from the binary through [`queue::DaemonQueue`]; nothing else of the daemon is needed here.
 //! Not here: the verb and its output (`staunch::cli::bench`), numbers without a comparison in the same run. All traffic stays on
 //! loopback.
@@ -22,6 +22,7 @@ mod report;
 pub mod rival;
 mod rounds;
 pub mod statsd;
+pub mod store;
 mod traffic;
 
 pub use report::{Check, Report, Row, ScenarioReport};

@@ -436,6 +436,8 @@ pub(crate) enum BenchKind {
     Queue(bench::queue::Args),
     /// Relaying lines to a ring of endpoints, beside a bare loop and carbon-c-relay.
     Relay(bench::relay::Args),
+    /// Storing and querying points, beside carbon-cache and graphite-web.
+    Store(bench::store::Args),
 }
 
 #[test]
