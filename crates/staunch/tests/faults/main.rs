@@ -22,6 +22,7 @@ mod f12;
 mod f13;
 mod f14;
 mod f15;
+mod f16;
 mod f2;
 mod f3;
 mod f4;
@@ -62,6 +63,7 @@ const CASES: &[Case] = &[
     ("F13", f13::run),
     ("F14", f14::run),
     ("F15", f15::run),
+    ("F16", f16::run),
 ];
 
 /// For `--help`.
@@ -70,7 +72,7 @@ Kills, starves and floods the daemon, and counts what was lost (docs/reliability
 
 usage: cargo test -p staunch --test faults -- [CASE…] [options]
 
-  CASE          F1 to F15; all without one
+  CASE          F1 to F16; all without one
   --full        the numbers of docs/reliability.md (an hour), not those of a test
   --seed N      everything random comes from N
   --staunch PATH
