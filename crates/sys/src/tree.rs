@@ -10,10 +10,12 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use model::{DiskError, EntryKind, FileFacts, FileTree, Reserved, TreeFile};
 
+use crate::clock::Clock;
 use crate::disk::{is_same, reason};
 
 /// Most file systems other than that of the root that links of a tree may lead to. Files on further ones cannot be opened for writing,
@@ -27,7 +29,12 @@ pub struct Tree {
     read_only: bool,
     opened: Arc<File>,
     unsynced: Arc<Unsynced>,
+    /// When the root was last seen in its place, for reads: a query looks for many files that are not there yet.
+    seen_ns: Arc<AtomicU64>,
 }
+
+/// How long a read relies on that.
+const SEEN_NS: u64 = 100_000_000;
 
 /// An open file of a [`Tree`].
 #[derive(Debug)]
@@ -64,7 +71,8 @@ impl Tree {
         // An error for what is not a folder.
         fs::read_dir(&root)?;
         let opened = Arc::new(open_folder(&root)?);
-        Ok(Tree { opened, root: root.into(), read_only, unsynced: Arc::default() })
+        let (unsynced, seen_ns) = (Arc::default(), Arc::default());
+        Ok(Tree { opened, root: root.into(), read_only, unsynced, seen_ns })
     }
 
     /// The path of its root.
@@ -80,6 +88,16 @@ impl Tree {
         if is_same(&self.root, &self.opened) { Ok(()) } else { Err(DiskError::Away) }
     }
 
+    /// `NotFound` if the root was in its place a moment ago.
+    fn not_found<T>(&self) -> Result<T, DiskError> {
+        let now_ns = Clock::mono_ns();
+        if now_ns.saturating_sub(self.seen_ns.load(Relaxed)) > SEEN_NS {
+            self.check_in_place()?;
+            self.seen_ns.store(now_ns, Relaxed);
+        }
+        Err(DiskError::NotFound)
+    }
+
     /// `NotFound` only if the root is the one that was opened.
     fn reason(&self, error: io::Error) -> DiskError {
         match reason(error) {
@@ -88,19 +106,6 @@ impl Tree {
             DiskError::Away => self.check_in_place().err().unwrap_or(DiskError::NotAFile),
             other => other,
         }
-    }
-
-    fn open_with(
-        &self,
-        path: &str,
-        options: &mut OpenOptions,
-        to_write: bool,
-    ) -> Result<RealFile, DiskError> {
-        let path = self.path(path)?;
-        // Opening a pipe would block until a process opens its other end.
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NONBLOCK);
-        self.opened(options.read(true).write(to_write).open(&path), &path, to_write)
     }
 
     fn opened(&self, opened: io::Result<File>, path: &Path, to_write: bool) -> Result<RealFile, DiskError> {
@@ -141,6 +146,15 @@ impl Tree {
             _ => self.reason(error),
         })
     }
+}
+
+/// Opening a pipe would block until a process opens its other end.
+fn reader() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    options.read(true);
+    options
 }
 
 fn new_file() -> OpenOptions {
@@ -229,11 +243,19 @@ impl FileTree for Tree {
 
     fn open(&self, path: &str) -> Result<RealFile, DiskError> {
         self.may_change()?;
-        self.open_with(path, &mut OpenOptions::new(), true)
+        let in_tree = self.path(path)?;
+        self.opened(reader().write(true).open(&in_tree), &in_tree, true)
     }
 
     fn open_to_read(&self, path: &str) -> Result<RealFile, DiskError> {
-        self.open_with(path, &mut OpenOptions::new(), false)
+        let in_tree = self.path(path)?;
+        let opened = reader().open(&in_tree);
+        if let Err(error) = &opened
+            && error.kind() == io::ErrorKind::NotFound
+        {
+            return self.not_found();
+        }
+        self.opened(opened, &in_tree, false)
     }
 
     fn create(&self, path: &str) -> Result<RealFile, DiskError> {

@@ -1,5 +1,7 @@
 //! JSON as Python's `json.dumps` writes it: `", "` and `": "` between values, ASCII only.
 
+use std::cmp::Ordering;
+
 use crate::query::Series;
 use crate::query::numbers::repr;
 
@@ -38,43 +40,83 @@ pub fn push_text(text: &[u8], out: &mut Vec<u8>) {
 
 /// Appends a number as Python's `repr`: `31.0`, `1e-05`; without a fraction if it is an integer for Python.
 pub fn push_number(value: f64, is_integer: bool, out: &mut Vec<u8>) {
+    let mut cell = [0; CELL_BYTES];
+    match short_decimal(value, is_integer, &mut cell, 0) {
+        Some(end) => out.extend_from_slice(&cell[..end]),
+        None => push_other_number(value, is_integer, out),
+    }
+}
+
+/// Numbers that [`short_decimal`] does not write.
+fn push_other_number(value: f64, is_integer: bool, out: &mut Vec<u8>) {
     let magnitude = value.abs();
-    if magnitude < EXACT_INTEGER_END
-        && value as i64 as f64 == value
-        && !(value == 0.0 && value.is_sign_negative())
-    {
+    let is_negative_zero = value == 0.0 && value.is_sign_negative();
+    if magnitude < EXACT_INTEGER_END && value as i64 as f64 == value && !is_negative_zero {
         out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
         if !is_integer {
             out.extend_from_slice(b".0");
         }
-    } else if (1e-4..1e16).contains(&magnitude) && value.fract() != 0.0 {
-        push_fraction(value, out);
+    } else if (1e-4..EXACT_INTEGER_END).contains(&magnitude) {
+        // With a fraction; in this range the shortest digits of both languages have the same form.
+        out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
     } else {
         out.extend_from_slice(repr(value).as_bytes());
     }
 }
 
-/// Appends a number between 1e-4 and 1e16 with a fraction: here the shortest digits have the same form in Python.
-fn push_fraction(value: f64, out: &mut Vec<u8>) {
-    /// Most values have few decimals.
+/// A point with its brackets fits, if its number is a short decimal.
+const CELL_BYTES: usize = 64;
+
+/// Writes a number with at most three decimals into `cell` from `at` on: most values are such. Gives its end, or none for other numbers.
+///
+/// The decimal of at most 15 digits that reads as this float is the only such one, and so the shortest.
+fn short_decimal(value: f64, is_integer: bool, cell: &mut [u8; CELL_BYTES], at: usize) -> Option<usize> {
     const SCALE: f64 = 1000.0;
-    /// Texts of at most 15 digits are of one float each, so that one of them is the shortest.
     const DIGITS_END: f64 = 1e15;
-    let scaled = (value * SCALE).round_ties_even();
-    if scaled.abs() >= DIGITS_END || scaled / SCALE != value {
-        out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
-        return;
+    let scaled = value.abs() * SCALE;
+    // Neither NaN nor infinite.
+    if !matches!(scaled.partial_cmp(&DIGITS_END), Some(Ordering::Less)) {
+        return None;
     }
-    if scaled < 0.0 {
-        out.push(b'-');
+    let thousandths = (scaled + 0.5) as u64;
+    let is_negative = value.is_sign_negative();
+    if thousandths as f64 / SCALE != value.abs() || (thousandths == 0 && is_negative) {
+        return None;
     }
-    let scaled = scaled.abs() as u64;
-    let (whole, thousandths) = (scaled / 1000, (scaled % 1000) as usize);
-    out.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());
-    let digits = [thousandths / 100, thousandths / 10 % 10, thousandths % 10].map(|digit| b'0' + digit as u8);
-    let places = 1 + digits[1..].iter().rposition(|digit| *digit != b'0').map_or(0, |at| at + 1);
-    out.push(b'.');
-    out.extend_from_slice(&digits[..places]);
+    let (mut whole, fraction) = (thousandths / 1000, (thousandths % 1000) as u16);
+    if is_integer && fraction != 0 {
+        return None;
+    }
+    let mut end = at;
+    if is_negative {
+        cell[end] = b'-';
+        end += 1;
+    }
+    end += 1 + whole.checked_ilog10().unwrap_or(0) as usize;
+    let mut place = end;
+    loop {
+        place -= 1;
+        cell[place] = b'0' + (whole % 10) as u8;
+        whole /= 10;
+        if whole == 0 {
+            break;
+        }
+    }
+    if is_integer {
+        return Some(end);
+    }
+    let digits = [fraction / 100, fraction / 10 % 10, fraction % 10].map(|digit| b'0' + digit as u8);
+    cell[end] = b'.';
+    cell[end + 1..end + 4].copy_from_slice(&digits);
+    Some(
+        end + if fraction % 10 != 0 {
+            4
+        } else if fraction % 100 != 0 {
+            3
+        } else {
+            2
+        },
+    )
 }
 
 fn push_value(value: f64, is_integer: bool, out: &mut Vec<u8>) {
@@ -131,13 +173,23 @@ fn push_series(one: &Series, options: JsonOptions, times: &mut Times, out: &mut 
     out.extend_from_slice(b"}, \"datapoints\": [");
     times.set(one);
     let begin = out.len();
-    for (number, (_, value)) in points(one).enumerate() {
+    let mut cell = [0; CELL_BYTES];
+    cell[0] = b'[';
+    for ((_, value), (text, length)) in points(one).zip(&times.texts) {
         if options.no_null_points && value.is_nan() {
             continue;
         }
-        out.push(b'[');
-        push_value(value, one.is_integer, out);
-        out.extend_from_slice(times.text(number));
+        match short_decimal(value, one.is_integer, &mut cell, 1) {
+            Some(end) => {
+                cell[end..end + TIME_BYTES].copy_from_slice(text);
+                out.extend_from_slice(&cell[..end + usize::from(*length)]);
+            }
+            None => {
+                out.push(b'[');
+                push_value(value, one.is_integer, out);
+                out.extend_from_slice(&text[..usize::from(*length)]);
+            }
+        }
     }
     if out.len() > begin {
         // The last point is followed by no other.
@@ -146,38 +198,36 @@ fn push_series(one: &Series, options: JsonOptions, times: &mut Times, out: &mut 
     out.extend_from_slice(b"]}");
 }
 
+/// Most bytes of `, TIME], `.
+const TIME_BYTES: usize = 28;
+
 /// The times of a series as text: of an answer, most series have the same.
 #[derive(Debug, Default)]
 struct Times {
     /// Start, end and step of the series, and how many values it has.
     of: (i64, i64, i64, usize),
-    /// `, TIME], ` for each value.
-    text: Vec<u8>,
-    /// Where each begins, and where the last one ends.
-    begins: Vec<usize>,
+    /// `, TIME], ` for each value, and its length. All have the same size, so that copying one is a few instructions.
+    texts: Vec<([u8; TIME_BYTES], u8)>,
 }
 
 impl Times {
     fn set(&mut self, one: &Series) {
         let of = (one.start, one.end, one.step, one.values.len());
-        if self.of == of && !self.begins.is_empty() {
+        if self.of == of {
             return;
         }
         self.of = of;
-        self.text.clear();
-        self.begins.clear();
+        self.texts.clear();
         let mut buffer = itoa::Buffer::new();
-        for (time, _) in points(one) {
-            self.begins.push(self.text.len());
-            self.text.extend_from_slice(b", ");
-            self.text.extend_from_slice(buffer.format(time).as_bytes());
-            self.text.extend_from_slice(b"], ");
-        }
-        self.begins.push(self.text.len());
-    }
-
-    fn text(&self, number: usize) -> &[u8] {
-        &self.text[self.begins[number]..self.begins[number + 1]]
+        self.texts.extend(points(one).map(|(time, _)| {
+            let mut text = [0; TIME_BYTES];
+            let time = buffer.format(time).as_bytes();
+            let length = 2 + time.len() + 3;
+            text[..2].copy_from_slice(b", ");
+            text[2..length - 3].copy_from_slice(time);
+            text[length - 3..length].copy_from_slice(b"], ");
+            (text, length as u8)
+        }));
     }
 }
 
@@ -213,7 +263,7 @@ pub(crate) mod tests {
         #[test]
         fn numbers_have_the_digits_of_repr(bits in any::<u64>(), small in -20_000_000_i64..20_000_000, places in 0..8_i32) {
             let decimal = small as f64 / 10_f64.powi(places);
-            for value in [f64::from_bits(bits), decimal, decimal + f64::EPSILON, decimal * 1e9] {
+            for value in [f64::from_bits(bits), decimal, decimal + f64::EPSILON, decimal * 1e9, decimal.trunc()] {
                 if value.is_finite() {
                     let mut text = Vec::new();
                     super::push_number(value, false, &mut text);
