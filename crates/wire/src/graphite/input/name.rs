@@ -40,12 +40,12 @@ pub(super) fn write(options: &Options, text: &[u8], out: &mut Vec<u8>) -> Result
         name_len
     } else if let Some(at) = memchr(b';', text) {
         let (name, tags) = text.split_at(at);
-        let in_order = in_order(&tags[1..])?;
+        // All tags come before the name: the reason of a line does not depend on their order.
+        let sorted = if in_order(&tags[1..])? { None } else { Some(carbon(&tags[1..])?) };
         let name_len = write_tagged_name(name, out)?;
-        if in_order {
-            out.extend_from_slice(tags);
-        } else {
-            write_in_order(&mut carbon(&tags[1..])?, out);
+        match sorted {
+            None => out.extend_from_slice(tags),
+            Some(mut sorted) => write_in_order(&mut sorted, out),
         }
         name_len
     } else {
