@@ -166,10 +166,13 @@ fn serve(mut stream: TcpStream, at: u64) {
             ("400 Bad Request", b"unsupported format".to_vec())
         } else if !head.contains("far") {
             ("404 Not Found", b"no metrics".to_vec())
-        } else if head.starts_with("GET /metrics/find") {
+        } else if head.starts_with("GET /metrics/find/?") {
             ("200 OK", b"\x0a\x05far.*\x12\x09\x0a\x05far.x\x10\x01".to_vec())
-        } else {
+        } else if head.starts_with("GET /render/?") {
             ("200 OK", far_x(at))
+        } else {
+            // As Go's server does for paths without their slash.
+            ("301 Moved Permanently", Vec::new())
         };
         let head = format!(
             "HTTP/1.1 {status}\r\nContent-Type: application/x-protobuf\r\nContent-Length: {}\r\n\r\n",

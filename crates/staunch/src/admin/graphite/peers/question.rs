@@ -14,7 +14,7 @@ pub(in crate::admin::graphite) trait Question: Send + Sync + 'static {
     /// Whether it is asked for in an encoding. Otherwise the answer is JSON.
     const IS_ENCODED: bool;
 
-    /// Path of the request.
+    /// Path of the request. go-carbon redirects requests of the first two without their slash.
     fn path(&self) -> &'static str;
 
     /// Its parameters, but for the encoding.
@@ -44,7 +44,7 @@ impl Question for SeriesOf {
     const IS_ENCODED: bool = true;
 
     fn path(&self) -> &'static str {
-        "/render"
+        "/render/"
     }
 
     fn parameters(&self) -> Vec<(String, String)> {
@@ -95,7 +95,7 @@ impl Question for PathsOf {
     const IS_ENCODED: bool = true;
 
     fn path(&self) -> &'static str {
-        "/metrics/find"
+        "/metrics/find/"
     }
 
     fn parameters(&self) -> Vec<(String, String)> {
