@@ -27,7 +27,7 @@ const ANSWER_WAIT: Duration = Duration::from_secs(120);
 /// Longest wait for points to arrive, and for all of them to be in their files.
 const SETTLE_WAIT_NS: u64 = 900_000_000_000;
 
-/// The archives of all files.
+/// The archives of all files. They aggregate as carbon does without a storage-aggregation.conf: `average` and 0.5.
 pub(super) const RETENTIONS: &str = "10s:6h,1m:7d";
 
 /// One daemon with its folder. Killed when dropped.
@@ -56,7 +56,8 @@ impl Node {
         let config = format!(
             "data_dir = {:?}\n[http]\nlisten = \"{http}\"\n[sources.lines]\ntype = \"graphite\"\nlisten = [\"tcp://{lines}\"]\n\
              [outputs.{STORE}]\ntype = \"whisper\"\nfrom = [\"lines\"]\npath = {:?}\n{more}\n\
-             schemas = [{{ pattern = \"\", retentions = \"{RETENTIONS}\" }}]\n",
+             schemas = [{{ pattern = \"\", retentions = \"{RETENTIONS}\" }}]\n\
+             aggregations = [{{ pattern = \"\", method = \"average\", x_files_factor = 0.5 }}]\n",
             folder.join("data"),
             files_in(folder)
         );
