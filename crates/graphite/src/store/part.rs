@@ -40,6 +40,8 @@ impl Packed {
 pub(super) enum FileState {
     /// Nobody has looked.
     Unknown,
+    /// Nobody has looked, and its name was not known before: there is hardly one.
+    New,
     /// It has none yet.
     Absent,
     /// It was written.

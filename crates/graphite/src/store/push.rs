@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::part::{FileState, Packed, Part};
 use super::{Store, locked};
-use crate::catalog::{Refused, normal_name};
+use crate::catalog::{Inserted, Refused, normal_name};
 use crate::whisper::names::path_of;
 use crate::whisper::rules::header_of;
 use crate::whisper::{Header, MAX_FUTURE_LEAST, Point};
@@ -140,14 +140,15 @@ impl Store {
         let (part, hash) = self.part_of(&normal);
         // Locked before the name is added: a walk would remove a name that has neither a file nor points in memory.
         let mut part = locked(part);
-        match self.add_name(&normal) {
-            Ok(_new) => {}
+        let file = match self.add_name(&normal) {
+            Ok(Inserted::New(_)) => FileState::New,
+            Ok(Inserted::Known(_)) => FileState::Unknown,
             Err(Refused::TooManyNames { .. }) => return self.refused(Refusal::TooManySeries),
             Err(Refused::TooManyBytes { .. }) => return self.refused(Refusal::NamesFull),
             Err(Refused::Name(_) | Refused::Exists(_) | Refused::Unknown) => {
                 return self.refused(Refusal::BadName);
             }
-        }
+        };
         let series = match part.find(hash, &normal) {
             Some(series) => series,
             None => {
@@ -156,6 +157,7 @@ impl Store {
                     return self.refused(Refusal::NamesFull);
                 };
                 self.set_covered(part.of(series), &header);
+                part.of(series).file = file;
                 series
             }
         };

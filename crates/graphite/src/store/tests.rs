@@ -787,3 +787,30 @@ fn a_name_that_comes_during_a_walk_stays() {
     });
     assert_eq!((store.catalog().len(), store.pending().1), (50_000, 50_000));
 }
+
+#[test]
+fn a_new_name_whose_file_is_there_is_written_to_it() {
+    for creates_per_minute_max in [0, 1] {
+        let tree = MemoryTree::new();
+        let options = StoreOptions { write_after_s: 0, creates_per_minute_max, ..StoreOptions::default() };
+        for number in 0..3 {
+            // Each store begins without names, as before a walk.
+            let store = store(options.clone());
+            for name in ["a.b", "a.c"].into_iter().take(if number == 0 { 1 } else { 2 }) {
+                assert_eq!(store.push(name.as_bytes(), point(NOW - 60 * number, 1.0), 0, NOW), Pushed::Taken);
+            }
+            let mut writer = Writer::default();
+            while let Some(job) = store.next(NOW) {
+                let done = store.write(job, &tree, &mut writer, NOW);
+                assert_eq!((done.error, done.waits), (None, false), "{number}");
+            }
+            assert_eq!(store.pending().0, 0);
+        }
+        let known = |path: &str| {
+            let file = WhisperFile::open(tree.open(path).expect("it is there")).expect("a whisper file");
+            let fetched = file.fetch(NOW - 600, NOW, NOW).expect("no fault").expect("a range");
+            fetched.values.iter().flatten().count()
+        };
+        assert_eq!((known("a/b.wsp"), known("a/c.wsp")), (3, 2), "{creates_per_minute_max}");
+    }
+}

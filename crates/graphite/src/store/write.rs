@@ -111,10 +111,10 @@ impl Store {
     /// Writes a series to its file, which is created if there is none.
     pub fn write<T: FileTree>(&self, job: Job, tree: &T, writer: &mut Writer, now: i64) -> WriteReport {
         let Job { part, due } = job;
-        let is_first;
+        let known;
         {
             let mut part = locked(&self.parts[part]);
-            is_first = part.of(due.series).file != FileState::Exists;
+            known = part.of(due.series).file;
             writer.name.clear();
             writer.name.extend_from_slice(part.name(due.series));
             let points = part.points_of_job(due).iter();
@@ -122,7 +122,7 @@ impl Store {
             writer.points.extend(points.map(|one| Point { time: i64::from(one.time), value: one.value() }));
         }
         let mut report = WriteReport { points: writer.points.len() as u64, ..WriteReport::default() };
-        let done = self.write_file(tree, writer, &mut report, (now, is_first));
+        let done = self.write_file(tree, writer, &mut report, (now, known));
         let of_one_file = matches!(&done, Err((_, FileError::Disk(error))) if is_of_one_file(*error, tree));
         let mut part = locked(&self.parts[part]);
         let freed = match done {
@@ -159,17 +159,20 @@ impl Store {
         report
     }
 
-    /// None: there is no file, and none may be created now. `is_first`: the file was not written since the store was opened.
+    /// None: there is no file, and none may be created now.
     fn write_file<T: FileTree>(
         &self,
         tree: &T,
         writer: &mut Writer,
         report: &mut WriteReport,
-        (now, is_first): (i64, bool),
+        (now, known): (i64, FileState),
     ) -> Result<Option<Arc<Header>>, (String, FileError)> {
         let located = path_of(&writer.name, self.options.names).expect("names without a path are refused");
         let path = located.path;
-        let opened = match tree.open(&path) {
+        // A file that has to be created is not looked for before. With a limit on new files it is: one that is there does not wait.
+        let creates =
+            known == FileState::New && located.other.is_none() && self.options.creates_per_minute_max == 0;
+        let opened = match if creates { Err(DiskError::NotFound) } else { tree.open(&path) } {
             Err(DiskError::NotFound) => match &located.other {
                 Some(other) if tree.exists(other) == Ok(true) => {
                     tree.rename(other, &path).and_then(|()| tree.open(&path))
@@ -199,6 +202,9 @@ impl Store {
                 let header = header_of(&rules.schemas, &rules.aggregations, &writer.name);
                 let header = Arc::new(header.expect("checked rules give valid headers"));
                 let created = self.create_file(tree, &path, &header);
+                if creates && matches!(created, Err(DiskError::Exists)) {
+                    return self.write_file(tree, writer, report, (now, FileState::Unknown));
+                }
                 is_new = created.is_ok();
                 report.created_bytes = if is_new { header.file_bytes() } else { 0 };
                 created.map_err(FileError::Disk)
@@ -207,7 +213,7 @@ impl Store {
         };
         let updated = file.and_then(|mut file| {
             // After a sync that failed, nobody knows whether the header of a file that was new then is on the disk.
-            if is_first && !is_new {
+            if known != FileState::Exists && !is_new {
                 file.rewrite_header()?;
             }
             let options = &self.options.update;
