@@ -51,6 +51,11 @@ fn missing(daemon: &Daemon, path: &str) -> Option<String> {
     answer.head.lines().find_map(|line| line.strip_prefix("x-staunch-missing: ")).map(str::to_owned)
 }
 
+fn column(rows: &Value, name: &str) -> Vec<String> {
+    let rows = rows.as_array().expect("a list");
+    rows.iter().map(|row| row[name].as_str().expect("a text").to_owned()).collect()
+}
+
 #[test]
 fn every_node_of_a_group_gives_the_same_answer() {
     let (folder, at) = (tempfile::tempdir().expect("a folder"), last());
@@ -88,9 +93,15 @@ fn every_node_of_a_group_gives_the_same_answer() {
             ("/tags/autoComplete/tags", json!(["host", "k", "name"])),
             ("/tags/autoComplete/values?tag=host&expr=k=v", json!(["a", "b"])),
             ("/tags/autoComplete/values?tag=k&limit=1", json!(["v"])),
+            ("/metrics/index.json", json!(["web.a", "web.b", "web.both"])),
+            ("/tags/none", json!(null)),
         ] {
             assert_eq!(daemon.json(path), want, "{path}");
         }
+        assert_eq!(column(&daemon.json("/tags"), "tag"), ["host", "k", "name"]);
+        let of_k = daemon.json("/tags/k")["values"].clone();
+        assert_eq!(column(&of_k, "value"), ["v", "z"]);
+        assert_eq!((&of_k[0]["count"], &of_k[1]["count"]), (&json!(2), &json!(1)));
         let tagged = daemon.json(&render("seriesByTag('k=v')", at));
         assert_eq!(tagged.as_array().expect("a list").len(), 2);
         assert_eq!(missing(daemon, &render("web.*", at)), None);

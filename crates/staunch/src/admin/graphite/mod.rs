@@ -1,7 +1,7 @@
 //! graphite-web's HTTP API over the stores of this daemon, for Grafana and scripts (spec graphite §6).
 //!
 //! Path of a request: `http::front` (Host and token) -> **[`routes`]** -> [`mod@parameters`] -> [`cache`] -> [`queries`] (a thread of its own) ->
-//! [`render`] (with [`picture`]) or [`names`], both with [`mod@peers`] -> `bodies` (limits of answers). GET and POST are equal, and a slash at the end of a path is ignored.
+//! [`render`] (with [`picture`]), [`names`] or [`tags`], all with [`mod@peers`] -> `bodies` (limits of answers). GET and POST are equal, and a slash at the end of a path is ignored.
 //! [`mod@events`] and [`mod@tagging`] change something. Not here: evaluation and formats (`graphite`), the server and its limits (`server`).
 
 mod cache;
@@ -15,6 +15,7 @@ mod picture;
 mod queries;
 mod render;
 mod tagging;
+mod tags;
 
 use std::sync::Arc;
 
@@ -85,10 +86,10 @@ const QUERIES: [(&str, Query); 11] = [
     ("/metrics/index.json", names::index),
     ("/metrics/list", names::list),
     ("/info", names::info),
-    ("/tags", names::tags),
-    ("/tags/findSeries", names::find_series),
-    ("/tags/autoComplete/tags", names::complete_tags),
-    ("/tags/autoComplete/values", names::complete_values),
+    ("/tags", tags::tags),
+    ("/tags/findSeries", tags::find_series),
+    ("/tags/autoComplete/tags", tags::complete_tags),
+    ("/tags/autoComplete/values", tags::complete_values),
 ];
 
 /// The routes of this API. The daemon's own `/metrics` is asked for without a query.
@@ -220,7 +221,7 @@ async fn run(
             None => {
                 let tag = path.strip_prefix("/tags/").unwrap_or(&path);
                 let tag: Vec<u8> = percent_decoded(tag);
-                names::tag(&String::from_utf8_lossy(&tag), &parameters, stores)?
+                tags::tag(&String::from_utf8_lossy(&tag), &parameters, stores)?
             }
         };
         Ok((page, stores.missing()?))

@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use super::events::Events;
 use super::limits::NAMES_MAX;
-use super::peers::{Asking, PathsOf, SeriesOf, TextsOf};
+use super::peers::{Asking, PathsOf, Question, SeriesOf, TextsOf};
 use crate::admin::refusal::Refusal;
 use crate::daemon::shared::stores::OpenStore;
 
@@ -134,7 +134,7 @@ impl AllStores {
             let parameters = expressions.iter().map(|text| ("expr".to_owned(), text.clone())).collect();
             let theirs = TextsOf { path: "/tags/findSeries", parameters };
             let (mine, texts) = self.beside(theirs, |all| all.find_here(selector, wanted))?;
-            let texts = Found::of_paths(texts.iter().map(|text| (text.as_bytes(), true)));
+            let texts = Found::of_paths(texts.iter().flatten().map(|text| (text.as_bytes(), true)));
             return Ok(Found::joined(vec![mine, texts]));
         }
         let pending = match (selector, &self.peers) {
@@ -160,19 +160,19 @@ impl AllStores {
         Ok(Found::joined(all))
     }
 
-    /// What this node has, and the texts that other nodes answer.
-    pub(super) fn beside<T>(
+    /// What this node has, and what other nodes answer.
+    pub(super) fn beside<Q: Question, T>(
         &self,
-        theirs: TextsOf,
+        theirs: Q,
         mine: impl FnOnce(&AllStores) -> Result<T, Refusal>,
-    ) -> Result<(T, Vec<String>), Refusal> {
+    ) -> Result<(T, Vec<Q::Answer>), Refusal> {
         let pending = self.peers.as_ref().map(|peers| peers.begin(vec![theirs]));
         let mine = mine(self)?;
-        let texts = match pending {
+        let theirs = match pending {
             None => Vec::new(),
             Some(pending) => pending.join(|| self.goes_on()).map_err(stopped)?,
         };
-        Ok((mine, texts.into_iter().flatten().flatten().collect()))
+        Ok((mine, theirs.into_iter().flatten().collect()))
     }
 
     /// Nodes that were left out, and why.

@@ -11,10 +11,10 @@ use config::plan::Plan;
 use graphite::answer::json;
 use graphite::catalog::normal_name;
 
-use super::names::argument;
 use super::page::{Page, wrapped};
 use super::parameters::Parameters;
 use super::queries::no_store;
+use super::tags::argument;
 use crate::admin::guard::Ends;
 use crate::admin::refusal::Refusal;
 use crate::daemon::shared::stores::OpenStore;

@@ -24,7 +24,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-pub(super) use self::question::{PathsOf, Question, SeriesOf, TextsOf};
+pub(super) use self::question::{CountsOf, PathsOf, Question, SeriesOf, TextsOf};
 
 /// Most requests of one query that run at once.
 const AT_ONCE_MAX: usize = 4;

@@ -1,6 +1,6 @@
 //! What nodes are asked, and how their answers are read.
 
-use graphite::catalog::{Found, Wanted};
+use graphite::catalog::{Counted, Found, Wanted};
 use graphite::peer::{self, BadAnswer, Encoding};
 use graphite::query::{Ask, Fetched, Room, Selector};
 
@@ -15,7 +15,7 @@ pub(in crate::admin::graphite) trait Question: Send + Sync + 'static {
     const IS_ENCODED: bool;
 
     /// Path of the request. go-carbon redirects requests of the first two without their slash.
-    fn path(&self) -> &'static str;
+    fn path(&self) -> &str;
 
     /// Its parameters, but for the encoding.
     fn parameters(&self) -> Vec<(String, String)>;
@@ -43,7 +43,7 @@ impl Question for SeriesOf {
     type Answer = Vec<Fetched>;
     const IS_ENCODED: bool = true;
 
-    fn path(&self) -> &'static str {
+    fn path(&self) -> &str {
         "/render/"
     }
 
@@ -94,7 +94,7 @@ impl Question for PathsOf {
     type Answer = Found;
     const IS_ENCODED: bool = true;
 
-    fn path(&self) -> &'static str {
+    fn path(&self) -> &str {
         "/metrics/find/"
     }
 
@@ -126,7 +126,7 @@ impl Question for TextsOf {
     type Answer = Vec<String>;
     const IS_ENCODED: bool = false;
 
-    fn path(&self) -> &'static str {
+    fn path(&self) -> &str {
         self.path
     }
 
@@ -144,6 +144,73 @@ impl Question for TextsOf {
     }
 
     fn nothing(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Tags, or the values of one, with how often each is used.
+#[derive(Clone, Debug)]
+pub(in crate::admin::graphite) struct CountsOf {
+    pub(in crate::admin::graphite) path: String,
+    pub(in crate::admin::graphite) parameters: Vec<(String, String)>,
+    /// True: of the values of a tag. Otherwise of tags.
+    pub(in crate::admin::graphite) of_values: bool,
+}
+
+impl CountsOf {
+    /// Number of a tag or a value that this node has not.
+    pub(in crate::admin::graphite) const ELSEWHERE: u32 = 0;
+}
+
+/// `/tags`
+#[derive(serde::Deserialize)]
+struct TagRow {
+    tag: String,
+}
+
+/// `/tags/TAG`
+#[derive(serde::Deserialize)]
+struct TagValues {
+    values: Vec<ValueRow>,
+}
+
+#[derive(serde::Deserialize)]
+struct ValueRow {
+    value: String,
+    count: u32,
+}
+
+impl Question for CountsOf {
+    type Answer = Vec<Counted>;
+    const IS_ENCODED: bool = false;
+
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn parameters(&self) -> Vec<(String, String)> {
+        self.parameters.clone()
+    }
+
+    fn read(&self, _: Encoding, bytes: &[u8]) -> Result<Vec<Counted>, String> {
+        let of = |text: String, count| Counted { id: CountsOf::ELSEWHERE, text: text.into_bytes(), count };
+        let all: serde_json::Result<Vec<Counted>> = if self.of_values {
+            // An unknown tag is `null`.
+            let read = serde_json::from_slice::<Option<TagValues>>(bytes);
+            let rows = |read: Option<TagValues>| read.map(|tag| tag.values).unwrap_or_default();
+            read.map(|read| rows(read).into_iter().map(|row| of(row.value, row.count)).collect())
+        } else {
+            let read = serde_json::from_slice::<Vec<TagRow>>(bytes);
+            read.map(|rows| rows.into_iter().map(|row| of(row.tag, 0)).collect())
+        };
+        let all = all.map_err(|error| BadAnswer::Malformed(error.to_string()).to_string())?;
+        if all.len() > NAMES_MAX {
+            return Err(BadAnswer::TooManyPaths.to_string());
+        }
+        Ok(all)
+    }
+
+    fn nothing(&self) -> Vec<Counted> {
         Vec::new()
     }
 }
