@@ -61,6 +61,7 @@ test:
 	@$(STEP) sim cargo xtask sim --seeds 120 --first 1
 	@$(STEP) relays cargo xtask sim --relay --seeds 60 --first 1
 	@$(STEP) clocks cargo xtask sim --clock --seeds 150 --first 1
+	@$(STEP) stores cargo xtask sim --store --seeds 300 --first 1
 	@$(STEP) canary cargo xtask sim --canary
 	@$(STEP) readme cargo xtask readme
 	@$(STEP) end

@@ -22,16 +22,21 @@ pub struct StoreSender {
     health: Health,
     /// The block whose records are being taken, and how many of its bytes are.
     taking: Option<(Entry, usize)>,
-    /// Blocks whose records are in the store.
-    stored: VecDeque<StoredBlock>,
+    /// Records of it that the store has refused.
+    refused: Refused,
+    /// Blocks whose records are in the store, with those that it has refused.
+    stored: VecDeque<(StoredBlock, Refused)>,
     is_stopped: bool,
 }
+
+/// Outcomes of records that a store has refused.
+type Refused = Vec<(CopyOutcome, u64)>;
 
 impl StoreSender {
     /// A sender that has taken nothing.
     pub fn new(account: Arc<OutputAccount>) -> StoreSender {
-        let (taking, stored) = (None, VecDeque::new());
-        StoreSender { account, health: Health::new(), taking, stored, is_stopped: false }
+        let (taking, refused, stored) = (None, Vec::new(), VecDeque::new());
+        StoreSender { account, health: Health::new(), taking, refused, stored, is_stopped: false }
     }
 
     /// The next records: the number of their block, and its bytes that were not taken yet. None when nothing is queued.
@@ -55,15 +60,26 @@ impl StoreSender {
         if *taken == entry.block().bytes.len()
             && let Some((entry, _)) = self.taking.take()
         {
-            self.stored.push_back(entry.stored());
+            self.stored.push_back((entry.stored(), std::mem::take(&mut self.refused)));
         }
     }
 
-    /// The records of all blocks before number `up_to` are durable, or have one of the outcomes in `others`, whose counts go down by what
-    /// could be settled. Returns the copies that were settled as delivered.
+    /// The store has refused a record of the block of the last [`StoreSender::poll`].
+    pub fn refused(&mut self, outcome: CopyOutcome) {
+        match self.refused.iter_mut().find(|(other, _)| *other == outcome) {
+            Some((_, count)) => *count += 1,
+            None => self.refused.push((outcome, 1)),
+        }
+    }
+
+    /// The records of all blocks before number `up_to` are durable, were refused when they were taken, or have one of the outcomes in
+    /// `others`, whose counts go down by what could be settled. Returns the copies that were settled as delivered.
     pub fn settle(&mut self, up_to: u64, others: &mut Vec<(CopyOutcome, u64)>) -> u64 {
         let mut delivered = 0;
-        while let Some(mut block) = self.stored.pop_front_if(|block| block.number() < up_to) {
+        while let Some((mut block, refused)) = self.stored.pop_front_if(|(block, _)| block.number() < up_to) {
+            for (outcome, count) in refused {
+                block.settle(outcome, count);
+            }
             for (outcome, count) in &mut *others {
                 *count -= block.settle(*outcome, *count);
             }
@@ -87,6 +103,7 @@ impl StoreSender {
     /// The store begins anew, with nothing: blocks that are not settled are queued again, and polled again by their numbers.
     pub fn begin_anew(&mut self) {
         self.taking = None;
+        self.refused.clear();
         self.stored.clear();
     }
 
@@ -101,7 +118,7 @@ impl StoreSender {
     /// Copies in the sender.
     pub fn waiting_copies(&self) -> u64 {
         let taking = self.taking.as_ref().map_or(0, |(entry, _)| entry.copies());
-        taking + self.stored.iter().map(StoredBlock::copies).sum::<u64>()
+        taking + self.stored.iter().map(|(block, _)| block.copies()).sum::<u64>()
     }
 
     /// Blocks whose records are in the store and not settled.
@@ -112,7 +129,7 @@ impl StoreSender {
     /// Memory in use by the sender.
     pub fn queued_bytes(&self) -> u64 {
         let taking = self.taking.as_ref().map_or(0, |(entry, _)| entry.memory_bytes());
-        taking + self.stored.iter().map(StoredBlock::memory_bytes).sum::<u64>()
+        taking + self.stored.iter().map(|(block, _)| block.memory_bytes()).sum::<u64>()
     }
 
     /// State of the store.
@@ -155,6 +172,7 @@ mod tests {
                 sender.taken(6);
             }
         }
+        sender.refused(CopyOutcome::Dropped(Dropped::UnsafeName));
         assert_eq!((sender.stored_blocks(), sender.waiting_copies(), queue.copies()), (2, 6, 2));
         let mut others = vec![(CopyOutcome::Dropped(Dropped::TooBig), 3)];
         assert_eq!(sender.settle(1, &mut others), 0);

@@ -30,12 +30,37 @@ pub struct Faults {
     pub bytes_max: Option<u64>,
     /// The write with this number from now on is cut in half and fails; 0 is the next one.
     pub write_error_in: Option<u64>,
+    /// Likewise, and it is cut where its first page ends, as a killed process leaves it.
+    pub killed_in: Option<u64>,
     /// Every read fails.
     pub reads_fail: Option<DiskError>,
     /// The tree is mounted read-only.
     pub read_only: bool,
     /// The next sync of the tree fails.
     pub sync_fails: bool,
+    /// Syncs of the tree succeed, and make nothing durable.
+    pub sync_lies: bool,
+}
+
+/// What a disk writes at once.
+const PAGE_BYTES: usize = 4096;
+
+/// A change of a file that is not synced.
+#[derive(Debug)]
+enum Change {
+    Write {
+        file: usize,
+        start: usize,
+        end: usize,
+        /// The file became longer.
+        grows: bool,
+        /// The pages that it changed, whole, as they were after it.
+        pages: Vec<u8>,
+    },
+    Extend {
+        file: usize,
+        bytes: usize,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -47,8 +72,8 @@ struct State {
     now: i64,
     calls: Calls,
     faults: Faults,
-    /// Written and not synced: file, place and length.
-    unsynced: Vec<(usize, usize, usize)>,
+    /// Done and not synced, in order.
+    unsynced: Vec<Change>,
     /// What a power loss leaves: the bytes of each file, and the paths.
     durable: (Vec<Vec<u8>>, BTreeMap<String, usize>),
 }
@@ -56,6 +81,9 @@ struct State {
 impl State {
     fn sync(&mut self) -> Result<(), DiskError> {
         self.calls.syncs += 1;
+        if self.faults.sync_lies {
+            return Ok(());
+        }
         let unsynced = std::mem::take(&mut self.unsynced);
         if std::mem::take(&mut self.faults.sync_fails) {
             return Err(DiskError::Io { code: 5 });
@@ -63,10 +91,18 @@ impl State {
         let (files, paths) = &mut self.durable;
         paths.clone_from(&self.paths);
         files.resize(self.files.len(), Vec::new());
-        for (index, start, len) in unsynced {
-            let (file, durable) = (&self.files[index], &mut files[index]);
-            durable.resize(file.len(), 0);
-            durable[start..start + len].copy_from_slice(&file[start..start + len]);
+        for change in unsynced {
+            match change {
+                Change::Write { file, start, end, .. } => {
+                    let (from, to) = (&self.files[file], &mut files[file]);
+                    to.resize(from.len(), 0);
+                    to[start..end].copy_from_slice(&from[start..end]);
+                }
+                Change::Extend { file, bytes } => {
+                    let longer = files[file].len().max(bytes);
+                    files[file].resize(longer, 0);
+                }
+            }
         }
         Ok(())
     }
@@ -94,17 +130,28 @@ impl State {
             None => {}
         }
         let start = usize::try_from(offset).map_err(|_| DiskError::Full)?;
+        match &mut self.faults.killed_in {
+            Some(0) => {
+                let rest_of_page = PAGE_BYTES - start % PAGE_BYTES;
+                (bytes, result) = (&bytes[..bytes.len().min(rest_of_page)], Err(DiskError::Io { code: 4 }));
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
         let end = start.checked_add(bytes.len()).ok_or(DiskError::Full)?;
         let more = end.saturating_sub(self.files[index].len());
         if self.faults.bytes_max.is_some_and(|max| more as u64 > max.saturating_sub(self.used())) {
             return Err(DiskError::Full);
         }
         let file = &mut self.files[index];
-        if file.len() < end {
+        let grows = file.len() < end;
+        if grows {
             file.resize(end, 0);
         }
         file[start..end].copy_from_slice(bytes);
-        self.unsynced.push((index, start, end - start));
+        let pages =
+            file[start - start % PAGE_BYTES..file.len().min(end.next_multiple_of(PAGE_BYTES))].to_vec();
+        self.unsynced.push(Change::Write { file: index, start, end, grows, pages });
         self.modified.insert(index, self.now);
         result
     }
@@ -159,13 +206,49 @@ impl MemoryTree {
         state.index(path).map(|index| state.files[index].clone())
     }
 
-    /// What a power loss leaves of the tree.
+    /// The least that a power loss leaves of the tree: what was synced.
     pub fn after_power_loss(&self) -> MemoryTree {
+        self.after_power_loss_with(&mut || false)
+    }
+
+    /// What a power loss leaves of the tree, if the file system has a journal: what was synced, and of the rest what `keeps` says. It is
+    /// asked for each page of each write since the last sync, for each path that is new or gone, and for each longer file; one of these is
+    /// kept only if those before it are, and a page of it only then.
+    pub fn after_power_loss_with(&self, keeps: &mut dyn FnMut() -> bool) -> MemoryTree {
         let state = locked(&self.state);
-        let (files, paths) = state.durable.clone();
-        let mut left =
-            State { files, paths, modified: state.modified.clone(), now: state.now, ..State::default() };
-        left.durable = state.durable.clone();
+        let (mut files, mut paths) = state.durable.clone();
+        files.resize(state.files.len(), Vec::new());
+        let mut is_journaled = true;
+        for change in &state.unsynced {
+            match change {
+                Change::Extend { file, bytes } => {
+                    is_journaled = is_journaled && keeps();
+                    let longer = files[*file].len().max(*bytes);
+                    if is_journaled {
+                        files[*file].resize(longer, 0);
+                    }
+                }
+                Change::Write { file, start, grows, pages, .. } => {
+                    let (to, first) = (&mut files[*file], start - start % PAGE_BYTES);
+                    for (at, page) in pages.chunks(PAGE_BYTES).enumerate() {
+                        let place = first + at * PAGE_BYTES..first + at * PAGE_BYTES + page.len();
+                        if keeps() && (*grows || place.end <= to.len()) {
+                            to.resize(to.len().max(place.end), 0);
+                            to[place].copy_from_slice(page);
+                        }
+                    }
+                }
+            }
+        }
+        for (path, index) in &state.paths {
+            if paths.get(path) != Some(index) && keeps() {
+                paths.insert(path.clone(), *index);
+            }
+        }
+        paths.retain(|path, _| state.paths.contains_key(path) || !keeps());
+        let durable = (files.clone(), paths.clone());
+        let modified = state.modified.clone();
+        let left = State { files, paths, modified, now: state.now, durable, ..State::default() };
         MemoryTree { state: Arc::new(Mutex::new(left)) }
     }
 
@@ -336,9 +419,15 @@ impl TreeFile for MemoryFile {
 
     fn extend(&self, bytes: u64) -> Result<(), DiskError> {
         let mut state = locked(&self.state);
-        if bytes > state.files[self.index].len() as u64 {
-            state.write(self.index, bytes - 1, &[0])?;
+        let had = state.files[self.index].len();
+        let bytes = usize::try_from(bytes).map_err(|_| DiskError::Full)?;
+        if bytes <= had {
+            return Ok(());
         }
+        // The same faults as for a write of its last byte.
+        state.write(self.index, bytes as u64 - 1, &[0])?;
+        state.unsynced.pop();
+        state.unsynced.push(Change::Extend { file: self.index, bytes });
         Ok(())
     }
 

@@ -16,6 +16,7 @@ mod packet_lines;
 mod reload;
 mod rotation;
 mod shard;
+pub mod storing;
 mod turn;
 
 pub use accounts::Accounts;

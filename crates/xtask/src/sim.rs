@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use sim::{
-    Calm, ChainCalm, ClockCalm, Found, RelayCalm, Story, chain_storm, clock_storm, relay_storm, storm,
-    storm_with_story,
+    Calm, ChainCalm, ClockCalm, Found, RelayCalm, StoreCalm, Story, chain_storm, clock_storm, relay_storm,
+    store_storm, storm, storm_with_story,
 };
 
 /// Time between two progress lines.
@@ -28,6 +28,7 @@ enum Task {
     Many { seeds: u64, first: Option<u64> },
     Relay { seeds: u64, first: Option<u64> },
     Clock { seeds: u64, first: Option<u64> },
+    Store { seeds: u64, first: Option<u64> },
     Canary,
 }
 
@@ -38,6 +39,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> anyhow::Result<bool> {
         Task::Many { seeds, first } => many(first.unwrap_or_else(fresh_seed), seeds),
         Task::Relay { seeds, first } => Ok(relay(first.unwrap_or_else(fresh_seed), seeds)),
         Task::Clock { seeds, first } => Ok(clocks(first.unwrap_or_else(fresh_seed), seeds)),
+        Task::Store { seeds, first } => Ok(stores(first.unwrap_or_else(fresh_seed), seeds)),
         Task::Canary => canary(root),
     }
 }
@@ -60,8 +62,12 @@ fn parse(words: &[&str]) -> anyhow::Result<Task> {
         ["--clock", "--seeds", seeds, "--first", first] => {
             Task::Clock { seeds: number(seeds)?, first: Some(number(first)?) }
         }
+        ["--store", "--seeds", seeds] => Task::Store { seeds: number(seeds)?, first: None },
+        ["--store", "--seeds", seeds, "--first", first] => {
+            Task::Store { seeds: number(seeds)?, first: Some(number(first)?) }
+        }
         ["--canary"] => Task::Canary,
-        _ => bail!("usage: sim --seed N | [--relay | --clock] --seeds K [--first N] | --canary"),
+        _ => bail!("usage: sim --seed N | [--relay | --clock | --store] --seeds K [--first N] | --canary"),
     })
 }
 
@@ -131,6 +137,27 @@ fn clocks(first: u64, seeds: u64) -> bool {
          mislabelled; {dropped} labels of processes before dropped"
     );
     println!("{seeds} seeds from {first} on: two windows after each step the labels matched the clock");
+    true
+}
+
+/// Runs storms of a store from `first` on, likewise.
+fn stores(first: u64, seeds: u64) -> bool {
+    let mut all = StoreCalm::default();
+    for seed in first..first.saturating_add(seeds) {
+        match store_storm(seed) {
+            Ok(calm) => all.add(&calm),
+            Err(found) => {
+                println!("{found}\nto repeat it: cargo xtask sim --store --seeds 1 --first {seed}");
+                return false;
+            }
+        }
+    }
+    let StoreCalm { given, updates, errors, compared, kills, power_losses } = all;
+    println!(
+        "stores: {given} points in {updates} updates of files; {kills} kills, {power_losses} power losses, {errors} errors of the disk; \
+         {compared} values compared"
+    );
+    println!("{seeds} seeds from {first} on: no point that was safe was lost");
     true
 }
 
@@ -216,6 +243,7 @@ fn seeds_are_read_from_the_command_line() {
         (&["--canary"], Some(Task::Canary)),
         (&["--clock", "--seeds", "7"], Some(Task::Clock { seeds: 7, first: None })),
         (&["--clock", "--seeds", "7", "--first", "3"], Some(Task::Clock { seeds: 7, first: Some(3) })),
+        (&["--store", "--seeds", "7"], Some(Task::Store { seeds: 7, first: None })),
         (&["--seed", "x"], None),
         (&["--seed", "-1"], None),
         (&["--first", "3"], None),

@@ -89,7 +89,7 @@ pub struct Store {
     draining: AtomicBool,
     updates: Mutex<Rate>,
     creates: Mutex<Rate>,
-    /// Points with another outcome than being stored, since the last [`Store::take_refused`].
+    /// Points that were taken and have another outcome than being stored, since the last [`Store::take_refused`].
     refused: [AtomicU64; Refusal::COUNT],
 }
 
@@ -175,7 +175,7 @@ impl Store {
         oldest.map_or(pushed, |oldest| oldest.min(pushed))
     }
 
-    /// Points that had another outcome than being stored, since the last call.
+    /// Points that were taken and had another outcome than being stored, since the last call.
     pub fn take_refused(&self) -> Vec<(Refusal, u64)> {
         let counts = Refusal::ALL.iter().map(|why| (*why, self.refused[why.index()].swap(0, Relaxed)));
         counts.filter(|(_, count)| *count > 0).collect()

@@ -61,7 +61,7 @@ pub enum Pushed {
     Taken,
     /// Points use all the memory that they may. Write some, and try again.
     Full,
-    /// It was refused, and counted.
+    /// It was refused. The caller counts it.
     Refused(Refusal),
 }
 
@@ -78,11 +78,6 @@ impl Store {
         }
         drop(part);
         self.push_new(name, point, block, now)
-    }
-
-    /// Counts points that the caller refuses.
-    pub fn count_refused(&self, why: Refusal, points: u64) {
-        self.refuse(why, points);
     }
 
     /// All points of the blocks before this one were pushed.
@@ -113,29 +108,20 @@ impl Store {
                 }
                 Pushed::Taken
             }
-            (why, _) => {
-                let why = why.unwrap_or(Refusal::InFuture);
-                self.refuse(why, 1);
-                Pushed::Refused(why)
-            }
+            (why, _) => Pushed::Refused(why.unwrap_or(Refusal::InFuture)),
         }
-    }
-
-    fn refused(&self, why: Refusal) -> Pushed {
-        self.refuse(why, 1);
-        Pushed::Refused(why)
     }
 
     /// A point of a series that has had none since the start, or whose name is not in its normal form.
     #[cold]
     fn push_new(&self, name: &[u8], point: Point, block: u64, now: i64) -> Pushed {
-        let Ok(normal) = normal_name(name) else { return self.refused(Refusal::BadName) };
+        let Ok(normal) = normal_name(name) else { return Pushed::Refused(Refusal::BadName) };
         if path_of(&normal, self.options.names).is_err() {
-            return self.refused(Refusal::BadName);
+            return Pushed::Refused(Refusal::BadName);
         }
         let rules = self.rules();
         let Ok(header) = header_of(&rules.schemas, &rules.aggregations, &normal) else {
-            return self.refused(Refusal::BadName);
+            return Pushed::Refused(Refusal::BadName);
         };
         let (part, hash) = self.part_of(&normal);
         // Locked before the name is added: a walk would remove a name that has neither a file nor points in memory.
@@ -143,10 +129,10 @@ impl Store {
         let file = match self.add_name(&normal) {
             Ok(Inserted::New(_)) => FileState::New,
             Ok(Inserted::Known(_)) => FileState::Unknown,
-            Err(Refused::TooManyNames { .. }) => return self.refused(Refusal::TooManySeries),
-            Err(Refused::TooManyBytes { .. }) => return self.refused(Refusal::NamesFull),
+            Err(Refused::TooManyNames { .. }) => return Pushed::Refused(Refusal::TooManySeries),
+            Err(Refused::TooManyBytes { .. }) => return Pushed::Refused(Refusal::NamesFull),
             Err(Refused::Name(_) | Refused::Exists(_) | Refused::Unknown) => {
-                return self.refused(Refusal::BadName);
+                return Pushed::Refused(Refusal::BadName);
             }
         };
         let series = match part.find(hash, &normal) {
@@ -154,7 +140,7 @@ impl Store {
             None => {
                 let rehash = |name: &[u8]| self.part_of(name).1;
                 let Some(series) = part.add(hash, &normal, rehash) else {
-                    return self.refused(Refusal::NamesFull);
+                    return Pushed::Refused(Refusal::NamesFull);
                 };
                 self.set_covered(part.of(series), &header);
                 part.of(series).file = file;

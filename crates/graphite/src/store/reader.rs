@@ -163,8 +163,8 @@ impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
         for path in [Some(&located.path), located.other.as_ref()].into_iter().flatten() {
             match self.tree.open_to_read(path) {
                 Ok(file) => match WhisperFile::open(file) {
-                    // What an end between the creation of a file and its first write leaves: it is created again.
-                    Err(FileError::Damaged(Damage::Empty)) => {}
+                    // What an end between the creation of a file and its first write or sync leaves: it is created again.
+                    Err(FileError::Damaged(Damage::Empty | Damage::Zeros)) => {}
                     opened => return opened.map(Some),
                 },
                 Err(DiskError::NotFound) => {}

@@ -9,7 +9,6 @@ use super::new_file::MaybeNew;
 use super::part::{Due, FileState};
 use super::{PARTS, Refusal, Store, locked};
 use crate::whisper::names::path_of;
-use crate::whisper::rules::header_of;
 use crate::whisper::{FileError, Header, Point, Scratch, WhisperFile, Written, lock_in};
 
 /// A series that is due. Its points stay in memory, and readable, until it is written.
@@ -187,20 +186,19 @@ impl Store {
             opened => opened,
         };
         let mut is_new = false;
+        let wanted_header = || self.header_of_new(&writer.name);
         let file = match opened {
             // The lock comes first: another program that has it may change the header, or replace the file.
             Ok(file) if self.options.lock => {
                 let locked = lock_in(tree, &path, file).map_err(FileError::Disk);
-                locked.and_then(|file| WhisperFile::open(MaybeNew::known(file)))
+                locked.and_then(|file| WhisperFile::open_or_begin(MaybeNew::known(file), wanted_header))
             }
-            Ok(file) => WhisperFile::open(MaybeNew::known(file)),
+            Ok(file) => WhisperFile::open_or_begin(MaybeNew::known(file), wanted_header),
             Err(DiskError::NotFound) => {
                 if !locked(&self.creates).take(now) {
                     return Ok(None);
                 }
-                let rules = self.rules();
-                let header = header_of(&rules.schemas, &rules.aggregations, &writer.name);
-                let header = Arc::new(header.expect("checked rules give valid headers"));
+                let header = wanted_header().expect("checked rules give valid headers");
                 let created = self.create_file(tree, &path, &header);
                 if creates && matches!(created, Err(DiskError::Exists)) {
                     return self.write_file(tree, writer, report, (now, FileState::Unknown));

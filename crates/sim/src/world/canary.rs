@@ -39,6 +39,8 @@ pub enum Canary {
     ClockStepIgnored,
     /// Each relay has lost its last rule.
     RuleForgotten,
+    /// Blocks are settled although their files are not synced.
+    TreeNotSynced,
     /// A bug in the queue on disk.
     #[cfg(feature = "canary")]
     Queue(deliver::disk_queue::Canary),
@@ -58,6 +60,7 @@ impl Canary {
         Canary::CheckpointForgotten,
         Canary::ClockStepIgnored,
         Canary::RuleForgotten,
+        Canary::TreeNotSynced,
         #[cfg(feature = "canary")]
         Canary::Queue(deliver::disk_queue::Canary::SafeBeforeSync),
         #[cfg(feature = "canary")]
@@ -84,6 +87,7 @@ impl Canary {
             Canary::CheckpointForgotten => "since the last checkpoint",
             Canary::ClockStepIgnored => "is not that of the clock",
             Canary::RuleForgotten => "explained",
+            Canary::TreeNotSynced => "and not one of",
             #[cfg(feature = "canary")]
             Canary::Queue(deliver::disk_queue::Canary::ScarcityIsDamage) => "count as damaged",
             #[cfg(feature = "canary")]

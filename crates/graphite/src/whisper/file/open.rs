@@ -6,7 +6,9 @@ use model::{DiskError, FileTree, TreeFile};
 
 use super::error::FileError;
 use crate::codec::u32_be;
-use crate::whisper::format::{ARCHIVES_MAX, AggregationMethod, Archive, Header, PREFIX_BYTES, is_factor};
+use crate::whisper::format::{
+    ARCHIVES_MAX, AggregationMethod, Archive, Damage, Header, PREFIX_BYTES, is_factor,
+};
 
 /// Size of the writes that fill a new file with zeros.
 const ZEROS_BYTES: usize = 16 << 10;
@@ -92,9 +94,10 @@ impl<F: TreeFile> WhisperFile<F> {
         let head = header.to_bytes();
         let bytes = header.file_bytes();
         debug_assert!(bytes > head.len() as u64, "an archive has a point");
-        file.write_at(0, &head)?;
+        // The size comes first: after a power loss, a file that has its header is then whole.
         match space {
             Space::Zeros => {
+                file.extend(bytes)?;
                 let zeros = [0; ZEROS_BYTES];
                 let mut at = head.len() as u64;
                 while at < bytes {
@@ -108,6 +111,7 @@ impl<F: TreeFile> WhisperFile<F> {
                 file.allocate(bytes)?;
             }
         }
+        file.write_at(0, &head)?;
         Ok(WhisperFile { file, header: Arc::clone(header), bases: [0; ARCHIVES_MAX] })
     }
 
@@ -116,11 +120,29 @@ impl<F: TreeFile> WhisperFile<F> {
     /// # Errors
     /// Which damage it has, or what the disk reports.
     pub fn open(file: F) -> Result<WhisperFile<F>, FileError> {
+        WhisperFile::open_or_begin(file, || None)
+    }
+
+    /// Opens a file. One whose beginning has only zeros gets the header that it should have, if that is known and the file is not longer:
+    /// such a file is what a power loss leaves of one that was created and not synced. What else it has stays.
+    ///
+    /// # Errors
+    /// Which damage it has, or what the disk reports.
+    pub fn open_or_begin(
+        file: F,
+        header: impl FnOnce() -> Option<Arc<Header>>,
+    ) -> Result<WhisperFile<F>, FileError> {
         let bytes = file.size()?;
         let mut prefix = [0; PREFIX_BYTES];
         let prefix = &mut prefix[..bytes.min(PREFIX_BYTES as u64) as usize];
         file.read_at(0, prefix)?;
-        let header = Header::parse(prefix, bytes)?;
+        let parsed = Header::parse(prefix, bytes);
+        if parsed == Err(Damage::Zeros)
+            && let Some(header) = header().filter(|header| bytes <= header.file_bytes())
+        {
+            return Ok(WhisperFile::create(file, &header, Space::Sparse)?);
+        }
+        let header = parsed?;
         let mut opened = WhisperFile { file, header: Arc::new(header), bases: [0; ARCHIVES_MAX] };
         let first = opened.archive(0);
         let at = first.offset as usize;

@@ -72,6 +72,8 @@ pub struct Header {
 pub enum Damage {
     /// The file is empty: its creation was interrupted.
     Empty,
+    /// Its beginning has only zeros: a power loss came after its creation, or something overwrote it.
+    Zeros,
     /// The file ends inside the header or the archive list.
     HeaderShort {
         /// Bytes of the file.
@@ -120,6 +122,7 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Damage::Empty => f.write_str("the file is empty"),
+            Damage::Zeros => f.write_str("the file begins with zeros, where its header should be"),
             Damage::HeaderShort { bytes, needed } => {
                 write!(f, "the file has {bytes} bytes, and its header needs {needed}")
             }
@@ -181,6 +184,9 @@ impl Header {
     pub fn parse(prefix: &[u8], file_bytes: u64) -> Result<Header, Damage> {
         if file_bytes == 0 {
             return Err(Damage::Empty);
+        }
+        if prefix.len() > HEADER_BYTES as usize && prefix.iter().all(|byte| *byte == 0) {
+            return Err(Damage::Zeros);
         }
         if prefix.starts_with(COMPRESSED) {
             return Err(Damage::Compressed);

@@ -127,6 +127,7 @@ fn each_damage_of_a_header_has_a_name() {
     let layout = Damage::Layout;
     let table: &[(Vec<u8>, u64, Damage)] = &[
         (Vec::new(), 0, Damage::Empty),
+        (vec![0; 100], 100, Damage::Zeros),
         (good[..15].to_vec(), 15, Damage::HeaderShort { bytes: 15, needed: 16 }),
         (good[..39].to_vec(), 39, Damage::HeaderShort { bytes: 39, needed: 40 }),
         (b"whisper_compressed..........".to_vec(), 160, Damage::Compressed),

@@ -3,14 +3,10 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use graphite::store::{Pushed, Refusal};
-use graphite::whisper::Point;
-use memchr::memchr;
-use wire::graphite::stored_point;
+use pipeline::storing::{Took, take};
 
 use super::running::Running;
 use crate::daemon::outlet::Seen;
-use crate::daemon::shared::stores::OpenStore;
 use crate::outputs::progress::worked;
 use sys::clock::Clock;
 
@@ -32,7 +28,11 @@ pub(super) fn run(running: &Running<'_>) {
         if running.ends.load(Relaxed) && running.has_written.load(Relaxed) {
             return;
         }
-        let took = if running.ends.load(Relaxed) { Took::Nothing } else { take(running, open) };
+        let took = if running.ends.load(Relaxed) {
+            Took::Nothing
+        } else {
+            take(&open.store, &mut running.sender(), &mut *outlet.queue(), Clock::now())
+        };
         running.publish();
         worked(outlet, since_ns);
         match took {
@@ -47,52 +47,6 @@ pub(super) fn run(running: &Running<'_>) {
                     outlet.wait(Seen { records: false, stop }, NAP);
                 }
             }
-        }
-    }
-}
-
-enum Took {
-    Block,
-    /// The memory of points is full.
-    Part,
-    Nothing,
-}
-
-/// Takes the next block, as far as there is memory.
-fn take(running: &Running<'_>, open: &OpenStore) -> Took {
-    let now = Clock::now();
-    let mut sender = running.sender();
-    let Some((number, lines)) = sender.poll(&mut *running.outlet.queue(), now) else { return Took::Nothing };
-    let at = i64::try_from(now.wall_seconds()).unwrap_or(i64::MAX);
-    let (mut taken, mut full) = (0, false);
-    while taken < lines.len() {
-        let rest = &lines[taken..];
-        let end = memchr(b'\n', rest).unwrap_or(rest.len());
-        if push(open, &rest[..end], number, at) == Pushed::Full {
-            full = true;
-            break;
-        }
-        taken = (taken + end + 1).min(lines.len());
-    }
-    sender.taken(taken);
-    if full {
-        return Took::Part;
-    }
-    open.store.pushed_up_to(number + 1);
-    Took::Block
-}
-
-fn push(open: &OpenStore, line: &[u8], block: u64, now: i64) -> Pushed {
-    if line.is_empty() {
-        return Pushed::Taken;
-    }
-    match stored_point(line) {
-        Some(point) => {
-            open.store.push(point.name, Point { time: point.time, value: point.value }, block, now)
-        }
-        None => {
-            open.store.count_refused(Refusal::NotANumber, 1);
-            Pushed::Refused(Refusal::NotANumber)
         }
     }
 }

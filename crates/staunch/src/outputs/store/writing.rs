@@ -5,8 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use deliver::Failure;
-use graphite::store::{ATTEMPTS_MAX, Refusal, Rules, Walk, WriteError, Writer};
-use model::{CopyOutcome, DiskError, Dropped, FileTree as _, SECOND_NS};
+use graphite::store::{ATTEMPTS_MAX, Rules, Walk, WriteError, Writer};
+use model::{DiskError, SECOND_NS};
+use pipeline::storing::Settling;
 
 use super::opening;
 use super::running::{Running, report};
@@ -50,10 +51,7 @@ struct Writing<'a, 'r> {
     names_fail: bool,
     synced_ns: u64,
     rules_ns: u64,
-    /// Outcomes of points that are not in a file, and not settled yet.
-    others: Vec<(CopyOutcome, u64)>,
-    /// Up to this block, all is settled.
-    settled: u64,
+    settling: Settling,
     is_failing: bool,
     /// When unusable files were tried again, and how many files could not be written since then.
     tried_again_ns: u64,
@@ -76,8 +74,7 @@ pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: &Mutex<Telle
         names_fail: false,
         synced_ns: now_ns,
         rules_ns: now_ns,
-        others: Vec::new(),
-        settled: 0,
+        settling: Settling::default(),
         is_failing: false,
         tried_again_ns: now_ns,
         bad_files: 0,
@@ -287,32 +284,31 @@ impl Writing<'_, '_> {
         let changes = self.names.save_changes(&self.running.open.store);
         self.saved(changes);
         let open = self.running.open;
-        let up_to = open.store.written_up_to();
-        let refused = open.store.take_refused();
-        self.others.extend(refused.into_iter().map(|(why, count)| (outcome(why), count)));
-        if up_to <= self.settled {
-            return;
+        let synced = self.settling.sync(&open.store, &open.tree);
+        open.figures.syncs.fetch_add(u64::from(synced != Ok(false)), Relaxed);
+        match synced {
+            Ok(false) => return,
+            Ok(true) => self.settling.settle(&mut self.running.sender()),
+            Err(error) => return self.sync_failed(error),
         }
-        open.figures.syncs.fetch_add(1, Relaxed);
-        if let Err(error) = open.tree.sync_all() {
-            open.figures.errors.fetch_add(1, Relaxed);
-            self.is_failing = true;
-            let root = open.tree.root().display();
-            // With another folder in its place nothing was synced, and nothing is lost: it is waited for.
-            let (lost, more) = match error {
-                DiskError::Away => (false, ""),
-                _ => (true, "; points since the last one are written again from the queue"),
-            };
-            let words = format!("sync of {root}: {error}{more}");
-            self.running.failed(Failure::WriteFailed, &words, &mut self.teller);
-            self.running.sync_failed.store(lost, Relaxed);
-            return;
-        }
-        self.settled = up_to;
-        self.running.sender().settle(up_to, &mut self.others);
         self.running.publish();
         self.running.outlet.changed();
         self.running.outlet.progressed();
+    }
+
+    fn sync_failed(&mut self, error: DiskError) {
+        let open = self.running.open;
+        open.figures.errors.fetch_add(1, Relaxed);
+        self.is_failing = true;
+        let root = open.tree.root().display();
+        // With another folder in its place nothing was synced, and nothing is lost: it is waited for.
+        let (lost, more) = match error {
+            DiskError::Away => (false, ""),
+            _ => (true, "; points since the last one are written again from the queue"),
+        };
+        let words = format!("sync of {root}: {error}{more}");
+        self.running.failed(Failure::WriteFailed, &words, &mut self.teller);
+        self.running.sync_failed.store(lost, Relaxed);
     }
 
     /// Reads the files of rules again. Mistakes are logged, and the old rules stay.
@@ -345,18 +341,4 @@ fn log_walk(name: &str, report: &graphite::store::WalkReport) {
             report.failed
         );
     }
-}
-
-fn outcome(why: Refusal) -> CopyOutcome {
-    CopyOutcome::Dropped(match why {
-        Refusal::BadName => Dropped::UnsafeName,
-        Refusal::NotANumber => Dropped::NotANumber,
-        Refusal::TooManySeries => Dropped::SeriesMax,
-        Refusal::NamesFull => Dropped::NamesFull,
-        Refusal::InFuture => Dropped::InFuture,
-        Refusal::TooOld => Dropped::BeforeRetention,
-        Refusal::UnusableFile => Dropped::UnusableFile,
-        Refusal::Deleted => Dropped::SeriesDeleted,
-        Refusal::Expired => return CopyOutcome::Expired,
-    })
 }
