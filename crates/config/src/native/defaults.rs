@@ -10,8 +10,8 @@ use wire::graphite::input::{Compatibility, MessageEncoding};
 use super::{outputs, sources, transforms};
 use crate::options::Section;
 use crate::plan::{
-    Feed, Listen, ManagementPlan, OutputKind, OutputPlan, Plan, SYNC_WINDOW_MS, SourceKind, TransformKind,
-    TransformPlan,
+    Carries, Feed, Listen, ManagementPlan, OutputKind, OutputPlan, Plan, SYNC_WINDOW_MS, SourceKind,
+    TransformKind, TransformPlan,
 };
 
 /// Most bytes of the whisper files without a configuration file.
@@ -31,7 +31,7 @@ pub fn defaults(data_dir: &Path) -> Plan {
             if messages.is_some() { vec![Listen::Tcp(at)] } else { vec![Listen::Udp(at), Listen::Tcp(at)] };
         plan.connections_max = GRAPHITE_CONNECTIONS_MAX;
         if let SourceKind::Graphite(source) = &mut plan.kind {
-            source.messages = messages;
+            source.carries = messages.map_or(Carries::Lines, Carries::Messages);
         }
         plan
     };

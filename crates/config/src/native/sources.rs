@@ -13,7 +13,8 @@ use crate::options::table::opentsdb;
 use crate::options::table::sources::{LISTENER, READING};
 use crate::options::table::transport::SOURCE_TRANSPORT;
 use crate::plan::{
-    CarbonOwnPlan, Compression, GraphiteSource, Listen, OwnPlan, RelayOwnPlan, SourceKind, SourcePlan,
+    CarbonOwnPlan, Carries, Compression, GraphiteSource, Listen, OwnPlan, RelayOwnPlan, SourceKind,
+    SourcePlan,
 };
 
 /// The plan of an empty section of a StatsD source.
@@ -76,6 +77,9 @@ const TYPES: &[SourceType] = &[
             transport::check_listener(plan.tls.as_deref(), fields, wrong);
             let carried = (&source, plan.compression, fields.place_of("tls").is_some());
             unfit_listeners(carried, &plan.listen, places, wrong);
+            if source.carries == Carries::Http {
+                no_transport_of_http(fields, wrong);
+            }
             plan.kind = SourceKind::Graphite(source);
         },
     },
@@ -147,8 +151,8 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
         ("name_characters", relay, "only `compatibility = \"c-relay\"` changes names"),
         ("names", !relay, "`c-relay` has `name_characters`"),
         ("missing_timestamp", !relay, "`c-relay` does not check the time"),
-        ("max_message_bytes", source.messages.is_some(), "its connections carry lines"),
-        ("max_line_bytes", source.messages.is_none(), "its connections carry messages"),
+        ("max_message_bytes", source.carries != Carries::Lines, "its connections carry lines"),
+        ("max_line_bytes", !matches!(source.carries, Carries::Messages(_)), "its connections carry messages"),
     ];
     for (key, watched, why) in idle_options {
         if !watched {
@@ -156,6 +160,20 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
         }
     }
     source
+}
+
+/// Options of connections that HTTP does not have.
+fn no_transport_of_http(fields: &Fields, wrong: &mut Vec<Diagnostic>) {
+    for (key, label) in [
+        ("tls", "not encrypted here: put a proxy in front that ends TLS"),
+        ("transport", "bodies are not compressed"),
+    ] {
+        if fields.place_of(key).is_none() {
+            continue;
+        }
+        let message = format!("`{key}` has no meaning with `encoding = \"http\"`");
+        fields.wrong(key, Code::BadValue, message, label, wrong);
+    }
 }
 
 /// Listeners that cannot receive the source's data.
@@ -168,8 +186,8 @@ fn unfit_listeners(
     for (listen, place) in listen.iter().zip(places) {
         let why = match listen {
             Listen::UnixFrames { .. } => "these frames are DogStatsD's: write `unix://`",
-            _ if listen.is_datagram() && source.messages.is_some() => {
-                "messages come on streams: write `tcp://` or `unix://`"
+            _ if listen.is_datagram() && source.carries != Carries::Lines => {
+                "messages and HTTP come on streams: write `tcp://` or `unix://`"
             }
             _ if listen.is_datagram() && compression != Compression::Plain => {
                 "only streams are compressed (`transport`): write `tcp://` or `unix://`"

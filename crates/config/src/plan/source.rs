@@ -116,10 +116,21 @@ pub enum SourceKind {
 pub struct GraphiteSource {
     /// The parsing of lines, and of elements of messages.
     pub reading: input::Options,
-    /// Frames of messages instead of lines.
-    pub messages: Option<input::MessageEncoding>,
+    /// What its connections carry.
+    pub carries: Carries,
     /// Longest message, in bytes.
     pub message_bytes_max: usize,
+}
+
+/// What connections of a source of points carry (spec graphite §1.1 to §1.3, §1.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carries {
+    /// Lines.
+    Lines,
+    /// Messages of many points, each behind its length.
+    Messages(input::MessageEncoding),
+    /// Requests of HTTP, whose bodies are lines or a message.
+    Http,
 }
 
 impl GraphiteSource {
@@ -130,7 +141,7 @@ impl GraphiteSource {
     pub fn of(compatibility: input::Compatibility) -> GraphiteSource {
         GraphiteSource {
             reading: input::Options::of(compatibility),
-            messages: None,
+            carries: Carries::Lines,
             message_bytes_max: GraphiteSource::MESSAGE_BYTES_MAX,
         }
     }
@@ -150,7 +161,7 @@ impl SourceKind {
             SourceKind::Statsd(_) => facts(Section::SourceStatsd, None, Some("hello.world:1|c")),
             SourceKind::Graphite(source) => {
                 // Nobody types a pickle.
-                let to_try = source.messages.is_none().then_some("hello.world 1 $(date +%s)");
+                let to_try = (source.carries == Carries::Lines).then_some("hello.world 1 $(date +%s)");
                 let names_have_tags = source.reading.names_have_tags();
                 SourceFacts { names_have_tags, ..facts(Section::SourceGraphite, None, to_try) }
             }
@@ -171,6 +182,11 @@ impl SourceKind {
                 ..facts(Section::SourceSelf, Some("carbon"), None)
             },
         }
+    }
+
+    /// True when its connections carry HTTP.
+    pub fn carries_http(&self) -> bool {
+        matches!(self, SourceKind::Graphite(source) if source.carries == Carries::Http)
     }
 
     /// Its own figures with carbon's names.

@@ -24,7 +24,7 @@ use super::{
 use config::diagnostic::{Code, Diagnostic, has_errors};
 use config::native::{endpoint_name, graphite_source, own_source};
 use config::plan::{
-    AggregationPlan, CarbonLinkPlan, CarbonOwnPlan, CarbonProgram, Destination, Endpoint, Feed,
+    AggregationPlan, CarbonLinkPlan, CarbonOwnPlan, CarbonProgram, Carries, Destination, Endpoint, Feed,
     GraphiteEncoding, GraphiteSource, Listen, OutputKind, OutputPlan, Plan, RelayTransform, SYNC_WINDOW_MS,
     SchemaPlan, SourceKind, SourcePlan, TransformKind, TransformPlan, WhisperPlan,
 };
@@ -306,7 +306,7 @@ fn sources(conf: &Conf) -> Vec<SourcePlan> {
             let bytes_max = conf.pickle_bytes_max.filter(|_| messages == Some(MessageEncoding::Pickle));
             let default = GraphiteSource::MESSAGE_BYTES_MAX as u64;
             source.reading.names = if conf.tags_in_order { NameForm::Tagged } else { NameForm::AsSent };
-            source.messages = messages;
+            source.carries = messages.map_or(Carries::Lines, Carries::Messages);
             source.message_bytes_max = usize::try_from(bytes_max.unwrap_or(default)).unwrap_or(usize::MAX);
         }
         plan

@@ -29,7 +29,7 @@ pub use self::unfinished::UnfinishedFull;
 
 use std::sync::Arc;
 
-use config::plan::SourcePlan;
+use config::plan::{SourceKind, SourcePlan};
 use model::limits::QUOTED_BYTES_MAX;
 use model::{
     AckMark, AckWhen, Batches, ConnectionId, Now, Outcome, Peer, PeerKey, Reject, SourceAccount, SourceId,
@@ -37,6 +37,7 @@ use model::{
 };
 use std::sync::atomic::Ordering::Relaxed;
 use wire::frame::LengthFramer;
+use wire::graphite::input::MessageEncoding;
 
 use crate::Answer;
 use crate::intake::complaints::{complain, note_complaint, quote};
@@ -153,6 +154,14 @@ impl IntakeMaker {
             replies: None,
             protocol_replies: Vec::new(),
         }
+    }
+
+    /// An intake for the body of a request, which is one message of Graphite points behind its length (four bytes, big-endian). None if
+    /// the source has no Graphite points, or only messages.
+    pub fn make_message(&self, form: MessageEncoding) -> Option<Intake> {
+        let SourceKind::Graphite(source) = &self.plan.kind else { return None };
+        let protocol = self.protocol.of_messages(form, source.message_bytes_max)?;
+        Some(IntakeMaker { protocol, ..self.clone() }.make())
     }
 
     /// An intake for a connection of length-prefixed packets.

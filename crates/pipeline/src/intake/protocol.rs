@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use config::plan::{CarbonOwnPlan, GraphiteSource, RelayOwnPlan, SourceKind};
+use config::plan::{CarbonOwnPlan, Carries, GraphiteSource, RelayOwnPlan, SourceKind};
 use model::{Now, Span};
 use wire::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
 use wire::graphite::input::{Compatibility, MessageEncoding, Options, Parsed, Reader};
@@ -54,15 +54,29 @@ impl Protocol {
         let lines = |reading: Options| Protocol::GraphiteLines(Arc::new(Reader::new(reading, seed)));
         match kind {
             SourceKind::Statsd(_) | SourceKind::Own(_) => Protocol::Statsd(Arc::clone(parser)),
-            SourceKind::Graphite(GraphiteSource { reading, messages: None, .. }) => lines(*reading),
-            SourceKind::Graphite(GraphiteSource { reading, messages: Some(form), message_bytes_max }) => {
-                let reader = Arc::new(Reader::new(*reading, seed));
-                let (form, message_bytes_max) = (*form, *message_bytes_max);
-                Protocol::GraphiteMessages(MessageReading { reader, form, message_bytes_max })
-            }
+            SourceKind::Graphite(GraphiteSource { reading, carries, message_bytes_max }) => match carries {
+                // Which bodies are messages is known with each request.
+                Carries::Lines | Carries::Http => lines(*reading),
+                Carries::Messages(form) => {
+                    let reader = Arc::new(Reader::new(*reading, seed));
+                    let (form, message_bytes_max) = (*form, *message_bytes_max);
+                    Protocol::GraphiteMessages(MessageReading { reader, form, message_bytes_max })
+                }
+            },
             SourceKind::OpenTsdb => Protocol::OpenTsdb(Arc::new(opentsdb::Reader::new(seed))),
             SourceKind::RelayOwn(_) => lines(RelayOwnPlan::reading()),
             SourceKind::CarbonOwn(_) => lines(CarbonOwnPlan::reading()),
+        }
+    }
+
+    /// The same for messages of Graphite points. None for other protocols.
+    pub(crate) fn of_messages(&self, form: MessageEncoding, message_bytes_max: usize) -> Option<Protocol> {
+        match self {
+            Protocol::GraphiteLines(reader) => {
+                let reader = Arc::clone(reader);
+                Some(Protocol::GraphiteMessages(MessageReading { reader, form, message_bytes_max }))
+            }
+            Protocol::GraphiteMessages(_) | Protocol::Statsd(_) | Protocol::OpenTsdb(_) => None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What clients gave a store, and what its series must therefore have.
 //!
-//! Each value is given once, so that it tells its block. A slot of a series must have the last value that surely is in the store, or
+//! Each value is given once, so that its block is known. A slot of a series must have the last value that surely is in the store, or
 //! one that was given after it: its block may be in the queue, or may have been in files before a power loss took it.
 
 use std::collections::{BTreeMap, VecDeque};

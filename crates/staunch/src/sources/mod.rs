@@ -7,5 +7,6 @@ pub mod listener;
 mod log_throttle;
 pub mod own;
 pub mod parked;
+mod post;
 mod shares;
 pub mod stream;

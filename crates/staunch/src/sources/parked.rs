@@ -19,6 +19,7 @@ use crate::daemon::shared::Shared;
 use crate::daemon::shared::names::peer;
 use crate::sources::answered::Answered;
 use crate::sources::listener::{Order, StreamSource};
+use crate::sources::post::Post;
 use crate::sources::stream::{Plain, Stream, Wrapping};
 
 /// The client of a connection when it was accepted: after its end, the socket does not show it any more.
@@ -44,6 +45,8 @@ pub struct Parked(Kind);
 enum Kind {
     Plain(Box<Plain>),
     Answered(Box<Answered>),
+    /// It never pauses: it was accepted just now.
+    Post(Box<Post>),
 }
 
 impl std::fmt::Debug for Parked {
@@ -67,6 +70,10 @@ impl Parked {
         unfinished: Option<&Unfinished>,
     ) -> Parked {
         source.account.connections_open.fetch_add(1, Relaxed);
+        if source.plan.kind.carries_http() {
+            let client = Client { address, key: from };
+            return Parked(Kind::Post(Box::new(Post { stream, client, source })));
+        }
         let mut intake = match source.listen {
             Listen::UnixFrames { .. } => source.intake.make_framed(),
             _ => source.intake.make(),
@@ -100,6 +107,7 @@ impl Parked {
         match &self.0 {
             Kind::Plain(plain) => plain.from,
             Kind::Answered(answered) => answered.from(),
+            Kind::Post(post) => post.client.key,
         }
     }
 
@@ -111,6 +119,7 @@ impl Parked {
         match &mut self.0 {
             Kind::Plain(plain) => plain.stream.move_to(runtime),
             Kind::Answered(answered) => answered.stream_mut().move_to(runtime),
+            Kind::Post(post) => post.stream.move_to(runtime),
         }
     }
 
@@ -128,6 +137,10 @@ impl Parked {
             Kind::Plain(plain) => Kind::Plain(plain.serve(&shared, &mut updates, &mut orders, &slot).await?),
             Kind::Answered(answered) => {
                 Kind::Answered(answered.serve(&shared, &mut updates, &mut orders, &slot).await?)
+            }
+            Kind::Post(post) => {
+                post.serve(&shared, &updates, &mut orders, &slot).await;
+                return None;
             }
         }))
     }
@@ -153,13 +166,14 @@ mod passing {
                 Kind::Plain(plain) if plain.wrapping.is_some() => None,
                 Kind::Plain(plain) => plain.intake.unfinished(),
                 Kind::Answered(answered) => answered.unfinished(),
+                Kind::Post(_) => None,
             }
         }
 
         /// Its id, if it has acknowledgements.
         pub fn id(&self) -> Option<ConnectionId> {
             match &self.0 {
-                Kind::Plain(_) => None,
+                Kind::Plain(_) | Kind::Post(_) => None,
                 Kind::Answered(answered) => Some(answered.id()),
             }
         }
@@ -167,7 +181,7 @@ mod passing {
         /// True when its client waits for a reply, or has not read all of it.
         pub fn waits(&self) -> bool {
             match &self.0 {
-                Kind::Plain(_) => false,
+                Kind::Plain(_) | Kind::Post(_) => false,
                 Kind::Answered(answered) => answered.waits(),
             }
         }
@@ -177,6 +191,7 @@ mod passing {
             match &self.0 {
                 Kind::Plain(plain) => plain.intake.has_tail(),
                 Kind::Answered(answered) => answered.has_tail(),
+                Kind::Post(_) => false,
             }
         }
 
@@ -185,6 +200,7 @@ mod passing {
             match &self.0 {
                 Kind::Plain(plain) => plain.stream.as_fd(),
                 Kind::Answered(answered) => answered.stream().as_fd(),
+                Kind::Post(post) => post.stream.as_fd(),
             }
         }
 

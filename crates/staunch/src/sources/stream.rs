@@ -22,8 +22,7 @@ use model::{Batches, Dropped, Outcome, PeerKey};
 use pipeline::{Broken, Intake};
 use tokio::sync::watch;
 
-use self::reading::more;
-pub(super) use self::reading::{End, close, last_reads, read_once};
+pub(super) use self::reading::{End, close, last_reads, more, read_once, take_apart};
 pub(super) use self::socket::Stream;
 use self::unfinished::tell_full;
 pub(super) use self::wrapping::Wrapping;

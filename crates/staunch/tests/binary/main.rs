@@ -34,6 +34,7 @@ mod full_queues;
 mod graphite;
 mod graphite_api;
 mod graphite_events;
+mod graphite_http;
 mod graphite_peers;
 #[cfg(target_os = "linux")]
 mod hot_restart;

@@ -6,19 +6,14 @@
 //! somebody frees his half, and the endpoint comes back.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
-
-use serde_json::Value;
 
 use crate::endpoint::Endpoint;
 use crate::finding::{Bench, End, Finding};
 use crate::load::Client;
 use crate::oracle::{Form, write_record};
+use crate::small_disk;
 use crate::support::{Builder, Daemon, udp};
-
-/// Where the second start finds the disk.
-const DISK: &str = "STAUNCH_FAULTS_DISK";
 
 /// Datagrams on the full disk, and as many when there is room again.
 const PACKETS: u64 = 10_000;
@@ -33,51 +28,7 @@ const IN_BUFFERS: u64 = 800_000;
 
 pub(crate) fn run(bench: &Bench) -> End {
     let mebibytes = bench.pick(4, 64);
-    match std::env::var_os(DISK) {
-        Some(disk) => End::Ran(on_disk(bench, Path::new(&disk), mebibytes)),
-        None => in_namespace(bench, mebibytes),
-    }
-}
-
-/// Runs this case again where a file system can be mounted.
-fn in_namespace(bench: &Bench, mebibytes: u64) -> End {
-    let folder = tempfile::tempdir().expect("a folder for the disk");
-    let own = std::env::current_exe().expect("we have a name");
-    // Root in a namespace of its own is enough, where the system lets anybody be that.
-    for more in [&[][..], &["--map-root-user"][..]] {
-        let mount = format!("mount -t tmpfs -o size={mebibytes}m staunch-faults \"$0\" && exec \"$@\"");
-        let mut command = Command::new("unshare");
-        command.arg("--mount").args(more).args(["sh", "-c", &mount]).arg(folder.path());
-        command.arg(&own).args(["F4", "--json", "--seed", &bench.seed.to_string()]);
-        if bench.full {
-            command.arg("--full");
-        }
-        let ran = command.env(DISK, folder.path()).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-        let Ok(output) = ran else { continue };
-        if let Ok(document) = serde_json::from_slice::<Value>(&output.stdout) {
-            return End::Ran(finding_of(&document["cases"][0]));
-        }
-    }
-    End::Skipped(
-        "no file system can be mounted here: it takes root, or user namespaces (`unshare --mount`)".into(),
-    )
-}
-
-fn finding_of(case: &Value) -> Finding {
-    let number = |name: &str| case[name].as_u64().unwrap_or(0);
-    let texts = |name: &str| {
-        let texts = case[name].as_array().into_iter().flatten();
-        texts.filter_map(|text| text.as_str().map(str::to_owned)).collect()
-    };
-    Finding {
-        done: case["done"].as_str().unwrap_or_default().to_owned(),
-        sent: number("sent"),
-        arrived: number("arrived"),
-        named: number("named"),
-        twice: number("twice"),
-        figures: texts("figures"),
-        broken: texts("broken"),
-    }
+    small_disk::run(bench, "F4", mebibytes, |disk| on_disk(bench, disk, mebibytes))
 }
 
 fn config(disk: &Path, endpoint: &Endpoint, packets: &Endpoint) -> String {

@@ -23,6 +23,7 @@ mod f13;
 mod f14;
 mod f15;
 mod f16;
+mod f17;
 mod f2;
 mod f3;
 mod f4;
@@ -35,6 +36,7 @@ mod finding;
 mod load;
 mod oracle;
 mod relay;
+mod small_disk;
 #[path = "../binary/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "shared with the tests of the binary, which need more of it")]
 mod support;
@@ -64,6 +66,7 @@ const CASES: &[Case] = &[
     ("F14", f14::run),
     ("F15", f15::run),
     ("F16", f16::run),
+    ("F17", f17::run),
 ];
 
 /// For `--help`.
@@ -72,7 +75,7 @@ Kills, starves and floods the daemon, and counts what was lost (docs/reliability
 
 usage: cargo test -p staunch --test faults -- [CASE…] [options]
 
-  CASE          F1 to F16; all without one
+  CASE          F1 to F17; all without one
   --full        the numbers of docs/reliability.md (an hour), not those of a test
   --seed N      everything random comes from N
   --staunch PATH

@@ -13,12 +13,14 @@ use crate::options::field::{Slot, rows, words};
 use crate::options::row::Default::{Absent, Depends, Toml};
 use crate::options::row::Type::{Flag, Listen, Text, Word};
 use crate::options::section::Section::SourceSelf;
-use crate::plan::{CarbonOwnPlan, CarbonProgram, GraphiteSource, RelayOwnPlan, RelayReport, SourcePlan};
+use crate::plan::{
+    CarbonOwnPlan, CarbonProgram, Carries, GraphiteSource, RelayOwnPlan, RelayReport, SourcePlan,
+};
 
 words! {
     AckWhen: "accepted" = AckWhen::Accepted, "safe" = AckWhen::Safe, "delivered" = AckWhen::Delivered;
-    Messages for Option<MessageEncoding>: "lines" = None, "pickle" = Some(MessageEncoding::Pickle),
-        "protobuf" = Some(MessageEncoding::Protobuf);
+    Carries: "lines" = Carries::Lines, "pickle" = Carries::Messages(MessageEncoding::Pickle),
+        "protobuf" = Carries::Messages(MessageEncoding::Protobuf), "http" = Carries::Http;
     Compatibility: "strict" = Compatibility::Strict, "carbon" = Compatibility::Carbon,
         "c-relay" = Compatibility::CRelay, "go-carbon" = Compatibility::GoCarbon;
     MissingTimeIsNow for bool: "reject" = false, "now" = true;
@@ -81,7 +83,7 @@ rows! {
         "listen": Listen,
             Toml("[\"udp://127.0.0.1:2003\", \"tcp://127.0.0.1:2003\"]"), "[\"tcp://0.0.0.0:2003\", \"unix:///run/graphite.sock\"]",
             "Listen addresses.",
-            "As for StatsD, except for `unix-frames`, which is for DogStatsD. A source of messages (`encoding`) has stream listeners only; carbon's port for pickle is 2004, for protobuf 2005.";
+            "As for StatsD, except for `unix-frames`, which is for DogStatsD. A source of messages or HTTP (`encoding`) has stream listeners only; carbon's port for pickle is 2004, for protobuf 2005, go-carbon's for HTTP 2007.";
         "tail_counts" => tail_counts: Flag, Toml("false"), "true",
             "Whether the last line of a connection counts without a line feed.",
             "None of the originals counts it, because its time may lack digits.";
@@ -91,9 +93,9 @@ rows! {
 rows! {
     POINT: GraphiteSource = |_| GraphiteSource::of(Compatibility::Strict);
     in POINTS {
-        "encoding" => messages as Messages: one_of::<Messages>(), Toml("\"lines\""), "\"pickle\"",
-            "Format of the data on its connections: lines, or messages of many points.",
-            "Pickles are decoded without executing anything: only numbers, texts, lists, tuples and dicts are accepted.";
+        "encoding" => carries: one_of::<Carries>(), Toml("\"lines\""), "\"pickle\"",
+            "Format of the data on its connections: lines, messages of many points, or HTTP.",
+            "Pickles are decoded without executing anything: only numbers, texts, lists, tuples and dicts are accepted. `http`: bodies of POST requests, which are lines, or one message if their `Content-Type` is `application/python-pickle` or `application/protobuf`. See [points by HTTP](graphite.md#points-by-http).";
         "max_message_bytes" => message_bytes_max: size(64, 64 * MIB), Toml("\"16MiB\""), "\"1MiB\"",
             "Longest pickle or protobuf message.",
             "A longer message closes its connection as `bad_frame`, before any of it is buffered.";

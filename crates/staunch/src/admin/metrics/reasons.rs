@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use config::kinds::RecordKind;
 use config::plan::{
-    Destination, Feed, LinesPlan, Link, Listen, OutputKind, OutputPlan, Plan, SourceKind, SourcePlan,
-    TransformPlan, Written,
+    Carries, Destination, Feed, LinesPlan, Link, Listen, OutputKind, OutputPlan, Plan, SourceKind,
+    SourcePlan, TransformPlan, Written,
 };
 use foldhash::fast::FixedState;
 use model::{Dropped, Filtered, Internal, Reject, RejectedByPeer};
@@ -120,7 +120,7 @@ fn reading(plan: &Plan, source: &SourcePlan) -> Reading {
         statsd,
         graphite: graphite.is_some(),
         points: source.kind.gives_points() && !source.kind.is_own(),
-        messages: graphite.is_some_and(|graphite| graphite.messages.is_some()),
+        messages: graphite.is_some_and(|graphite| graphite.carries != Carries::Lines),
         streams: listens(|listen| !listen.is_datagram()),
         frames: listens(|listen| matches!(listen, Listen::UnixFrames { .. })),
         unix_datagrams: listens(|listen| matches!(listen, Listen::UnixDatagram { .. })),

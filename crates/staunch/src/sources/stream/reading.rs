@@ -101,7 +101,7 @@ fn read_bytes(stream: &Stream, into: &mut [u8]) -> Result<Option<usize>, End> {
 }
 
 /// More of a message that one read began.
-pub(super) fn more(intake: &mut Intake) -> Batches<'static> {
+pub(in crate::sources) fn more(intake: &mut Intake) -> Batches<'static> {
     PARSED.with_borrow_mut(|parsed| intake.more(Clock::now(), parsed).into_owned())
 }
 
