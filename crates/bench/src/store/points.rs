@@ -14,8 +14,8 @@ use crate::report::{Check, Row, ScenarioReport, figure};
 use crate::{BenchError, failed};
 use sys::clock::Clock;
 
-/// Points of each series in a run: four minutes of them, which a store writes at once.
-const POINTS: u64 = 24;
+/// Points of each series in a run: those of `write_after`, which a store writes at once.
+const POINTS: u64 = 27;
 
 /// Seconds between two points of a series.
 const STEP_S: u64 = 10;

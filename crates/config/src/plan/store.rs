@@ -87,7 +87,7 @@ impl WhisperPlan {
     pub const RETENTIONS: &str = "10s:1d,1m:7d";
 
     /// Default of `write_after`.
-    pub const WRITE_AFTER_MS: u64 = 240_000;
+    pub const WRITE_AFTER_MS: u64 = 270_000;
 
     /// The default for files in this folder.
     pub fn new(path: PathBuf) -> WhisperPlan {

@@ -83,6 +83,7 @@ struct Evaluation<'e> {
 fn of_fetch(cause: FetchError) -> QueryError {
     match cause {
         FetchError::Limit(message) => QueryError::new(Code::Limit, message),
+        FetchError::Invalid(message) => QueryError::new(Code::Argument, message),
         FetchError::Failed(message) => QueryError::new(Code::Fetch, message),
         FetchError::Stopped(stop) => of_stop(stop),
     }

@@ -56,6 +56,8 @@ impl fmt::Display for Stop {
 pub enum FetchError {
     /// A limit of the request is reached, and the request has to change.
     Limit(String),
+    /// What is asked for is not a valid expression.
+    Invalid(String),
     /// The store cannot answer.
     Failed(String),
     /// The request has to end.
@@ -65,7 +67,9 @@ pub enum FetchError {
 impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FetchError::Limit(message) | FetchError::Failed(message) => f.write_str(message),
+            FetchError::Limit(message) | FetchError::Invalid(message) | FetchError::Failed(message) => {
+                f.write_str(message)
+            }
             FetchError::Stopped(stop) => stop.fmt(f),
         }
     }

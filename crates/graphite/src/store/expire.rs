@@ -2,9 +2,9 @@
 
 use std::collections::BinaryHeap;
 
-use model::{DiskError, FileTree};
+use model::FileTree;
 
-use super::Store;
+use super::{ChangeError, Store};
 use crate::catalog::SeriesId;
 use crate::whisper::names::path_of;
 
@@ -15,7 +15,7 @@ const FILES: usize = 512;
 const SHARE_PERCENT: u64 = 90;
 
 /// What an [`Expire`] has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ExpiryReport {
     /// Size of all files that were looked at, in bytes, without those that were removed. A sparse file counts whole.
     pub bytes: u64,
@@ -24,7 +24,7 @@ pub struct ExpiryReport {
     /// Files that could not be removed, with the last error.
     pub failed: u64,
     /// The last error of them.
-    pub last_error: Option<DiskError>,
+    pub last_error: Option<ChangeError>,
 }
 
 /// A file that may be removed: the one that was written last is the largest.
@@ -131,7 +131,8 @@ fn remove<T: FileTree>(due: &mut Vec<Candidate>, report: &mut ExpiryReport, stor
                 report.removed += 1;
                 report.bytes = report.bytes.saturating_sub(candidate.bytes);
             }
-            Ok(false) => {}
+            // It is written just now.
+            Ok(false) | Err(ChangeError::Busy) => {}
             Err(error) => {
                 report.failed += 1;
                 report.last_error = Some(error);

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use model::{DiskError, FileTree, TreeFile as _};
+use model::{DiskError, FileTree};
 
 use super::part::Packed;
-use super::{Store, locked};
+use super::{ChangeError, Store, locked};
 use crate::whisper::names::path_of;
-use crate::whisper::{AggregationMethod, FileError, Header, Point, WhisperFile};
+use crate::whisper::{AggregationMethod, Header, Point, WhisperFile, lock_in};
 
 impl Store {
     /// The points in memory of a series with this normal name, sorted by time; of equal times the one that counts.
@@ -42,24 +42,29 @@ impl Store {
     /// Changes how points of an existing file are aggregated from now on; the method before it. None without a file.
     ///
     /// # Errors
-    /// The file cannot be read, or not be written.
+    /// [`ChangeError`].
     pub fn set_method<T: FileTree>(
         &self,
         tree: &T,
         name: &[u8],
         method: AggregationMethod,
-    ) -> Result<Option<AggregationMethod>, FileError> {
+    ) -> Result<Option<AggregationMethod>, ChangeError> {
         let Ok(located) = path_of(name, self.options.names) else { return Ok(None) };
+        let (part, hash) = self.part_of(name);
+        // No job and no migration can begin while the part is locked.
+        let part = locked(part);
+        if self.is_migrating(name) || part.find(hash, name).is_some_and(|series| part.is_writing(series)) {
+            return Err(ChangeError::Busy);
+        }
         for path in [Some(&located.path), located.other.as_ref()].into_iter().flatten() {
             let file = match tree.open(path) {
                 Ok(file) => file,
                 Err(DiskError::NotFound) => continue,
                 Err(error) => return Err(error.into()),
             };
-            let mut file = WhisperFile::open(file)?;
-            if self.options.lock {
-                file.file().lock()?;
-            }
+            // The lock comes first: another program that has it may change the header, or replace the file.
+            let file = if self.options.lock { lock_in(tree, path, file)? } else { file };
+            let mut file = WhisperFile::open(file).map_err(ChangeError::File)?;
             return Ok(Some(file.set_method(method)?));
         }
         Ok(None)

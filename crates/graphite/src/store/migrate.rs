@@ -33,7 +33,7 @@ pub struct MigrationReport {
 /// A look at the files of all series, in steps, that gives those with other archives than the rules say the right ones. Each new point is the
 /// aggregate of the old ones in its step. Method and xFilesFactor become those of the rules too.
 ///
-/// The thread that writes to the files takes the steps: nobody may write meanwhile.
+/// The thread that writes to the files takes the steps. Requests to change a file that is migrated are [`Busy`](super::ChangeError::Busy).
 #[derive(Debug, Default)]
 pub struct Migrate {
     next: u32,
@@ -81,6 +81,11 @@ impl Migrate {
 }
 
 impl Store {
+    /// True while the file of this series is replaced. Asked with the part of the series locked.
+    pub(super) fn is_migrating(&self, name: &[u8]) -> bool {
+        locked(&self.migrating).as_deref() == Some(name)
+    }
+
     /// Gives the file of a series the archives of the rules. False when it has them.
     fn migrate<T: FileTree>(&self, tree: &T, name: &[u8], now: i64) -> Result<bool, (String, ResizeError)> {
         let Ok(located) = path_of(name, self.options.names) else { return Ok(false) };
@@ -91,7 +96,14 @@ impl Store {
             Some(other) if tree.exists(&located.path) == Ok(false) => other,
             _ => &located.path,
         };
+        {
+            let (part, _) = self.part_of(name);
+            // Requests that delete it or give it another name look for this under the same lock.
+            let _part = locked(part);
+            *locked(&self.migrating) = Some(name.to_vec());
+        }
         let changed = changed(tree, path, &header, now, self.options.space);
+        *locked(&self.migrating) = None;
         if changed.map_err(|error| (path.clone(), error))? {
             let (part, hash) = self.part_of(name);
             let mut part = locked(part);

@@ -11,7 +11,8 @@
 //! queue (`deliver`), lines (`wire`), threads and the sync (the binary), rules of layouts (`whisper::rules`).
 //!
 //! Several threads call a store at once. Series are in [`PARTS`] parts with a lock each; the catalog has one of its own, which queries
-//! hold for slices of a search only. No lock is held during I/O.
+//! hold for slices of a search only. A part is locked while the file of one of its series is removed, renamed or gets another header; no lock is held
+//! during other I/O.
 //! Invariants: memory of points, names and series are limited ([`StoreOptions`]); a point that was taken is in memory or in its file,
 //! also for readers, at each moment; [`Store::written_up_to`] never passes a point that is only in memory.
 //!
@@ -58,11 +59,10 @@ use crate::catalog::saved::Journal;
 
 pub use expire::{Expire, ExpiryReport};
 pub use migrate::{Migrate, MigrationReport};
-pub use names::{CatalogGuard, Walk, WalkReport};
+pub use names::{CatalogGuard, ChangeError, Walk, WalkReport};
 pub use options::{ATTEMPTS_MAX, Rules, StoreOptions};
 pub use push::{Pushed, Refusal};
 pub use reader::{Reader, SEARCH_STEPS};
-pub use rename::RenameError;
 pub use write::{Job, WriteError, WriteReport, Writer};
 
 use self::part::Part;
@@ -87,6 +87,8 @@ pub struct Store {
     /// The part from which the next job comes.
     turn: AtomicUsize,
     draining: AtomicBool,
+    /// The series whose file is replaced by one with other archives.
+    migrating: Mutex<Option<Vec<u8>>>,
     updates: Mutex<Rate>,
     creates: Mutex<Rate>,
     /// Points that were taken and have another outcome than being stored, since the last [`Store::take_refused`].
@@ -123,6 +125,7 @@ impl Store {
             pushed_up_to: AtomicU64::new(0),
             turn: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
+            migrating: Mutex::new(None),
             updates: Mutex::new(Rate::new(u64::from(options.updates_per_second_max), 1)),
             creates: Mutex::new(Rate::new(u64::from(options.creates_per_minute_max), 60)),
             refused: Default::default(),

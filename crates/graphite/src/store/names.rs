@@ -1,5 +1,6 @@
 //! The catalog of a store: names of files and of series in memory, found for queries, and removed.
 
+use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
@@ -9,6 +10,7 @@ use model::{DiskError, EntryKind, FileTree};
 use super::{Names, Refusal, Store, locked};
 use crate::catalog::saved::{Journal, Snapshot};
 use crate::catalog::{Catalog, Inserted, Refused, SeriesId};
+use crate::whisper::FileError;
 use crate::whisper::names::{NameOfPath, name_of, path_of};
 
 /// Entries of folders that one step of a walk looks at, about.
@@ -25,6 +27,41 @@ impl Deref for CatalogGuard<'_> {
         &self.0.catalog
     }
 }
+
+/// Why a series is as it was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ChangeError {
+    /// It is written at this moment: try again.
+    Busy,
+    /// Its new name is not one of a series.
+    BadName,
+    /// Another series has the new name.
+    Taken,
+    /// The limits of names are reached.
+    Full,
+    /// What is wrong with it, or with the disk.
+    File(FileError),
+}
+
+impl From<DiskError> for ChangeError {
+    fn from(error: DiskError) -> ChangeError {
+        ChangeError::File(FileError::Disk(error))
+    }
+}
+
+impl fmt::Display for ChangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ChangeError::Busy => f.write_str("it is being written: try again"),
+            ChangeError::BadName => f.write_str("the new name is not one of a series"),
+            ChangeError::Taken => f.write_str("there is a series of the new name already"),
+            ChangeError::Full => f.write_str("the limits of names are reached"),
+            ChangeError::File(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for ChangeError {}
 
 impl Store {
     /// The catalog, for a slice of a search: nothing is added meanwhile.
@@ -109,12 +146,11 @@ impl Store {
         }
     }
 
-    /// Deletes a series: its file, its name and its points in memory. False when it has neither; an error when it is written at this
-    /// moment, or the disk failed.
+    /// Deletes a series: its file, its name and its points in memory. False when it has neither.
     ///
     /// # Errors
-    /// What the disk reports; [`DiskError::Scarce`] while the series is written: try again.
-    pub fn delete<T: FileTree>(&self, tree: &T, name: &[u8]) -> Result<bool, DiskError> {
+    /// [`ChangeError`].
+    pub fn delete<T: FileTree>(&self, tree: &T, name: &[u8]) -> Result<bool, ChangeError> {
         self.remove_series(tree, name, Refusal::Deleted)
     }
 
@@ -124,7 +160,7 @@ impl Store {
         tree: &T,
         name: &[u8],
         modified: i64,
-    ) -> Result<bool, DiskError> {
+    ) -> Result<bool, ChangeError> {
         let Ok(located) = path_of(name, self.options.names) else { return Ok(false) };
         let paths = [Some(&located.path), located.other.as_ref()];
         let is_newer = |path: &String| tree.facts(path).is_ok_and(|facts| facts.modified > modified);
@@ -135,14 +171,15 @@ impl Store {
     }
 
     /// `why` is the outcome of its points in memory.
-    fn remove_series<T: FileTree>(&self, tree: &T, name: &[u8], why: Refusal) -> Result<bool, DiskError> {
+    fn remove_series<T: FileTree>(&self, tree: &T, name: &[u8], why: Refusal) -> Result<bool, ChangeError> {
         let Ok(located) = path_of(name, self.options.names) else { return Ok(false) };
         let (part, hash) = self.part_of(name);
         let mut part = locked(part);
         // The lock is held while the file is removed: no job can begin to write it anew in between.
-        let Some((points, freed)) = part.remove(hash, name) else {
-            return Err(DiskError::Scarce { code: 0 });
-        };
+        if self.is_migrating(name) {
+            return Err(ChangeError::Busy);
+        }
+        let Some((points, freed)) = part.remove(hash, name) else { return Err(ChangeError::Busy) };
         self.points_bytes.fetch_sub(freed, Relaxed);
         self.refuse(why, points);
         let mut found = points > 0;
@@ -150,7 +187,7 @@ impl Store {
             match tree.remove(path) {
                 Ok(()) => found = true,
                 Err(DiskError::NotFound) => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         drop(part);

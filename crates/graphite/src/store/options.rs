@@ -43,7 +43,7 @@ impl StoreOptions {
 impl Default for StoreOptions {
     fn default() -> StoreOptions {
         StoreOptions {
-            write_after_s: 240,
+            write_after_s: 270,
             points_bytes_max: 512 << 20,
             series_max: 2_000_000,
             names_bytes_max: 512 << 20,

@@ -58,7 +58,7 @@ impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
         match selector {
             Selector::Glob(path) => {
                 let glob =
-                    NameGlob::new(path.as_bytes()).map_err(|bad| FetchError::Limit(bad.to_string()))?;
+                    NameGlob::new(path.as_bytes()).map_err(|bad| FetchError::Invalid(bad.to_string()))?;
                 let mut search = Search::new(glob, wanted, limits);
                 while search.step(&self.store.catalog(), SEARCH_STEPS).map_err(failed)? == Progress::More {
                     (self.goes_on)().map_err(FetchError::Stopped)?;
@@ -67,7 +67,7 @@ impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
             }
             Selector::Tags(texts) => {
                 let expressions = Expressions::parse(texts.iter().map(|text| text.as_bytes()));
-                let expressions = expressions.map_err(|bad| FetchError::Limit(bad.to_string()))?;
+                let expressions = expressions.map_err(|bad| FetchError::Invalid(bad.to_string()))?;
                 let mut search = TagSearch::new(expressions, crate::catalog::Completion::Series, limits);
                 while search.step(&self.store.catalog(), SEARCH_STEPS).map_err(failed)? == Progress::More {
                     (self.goes_on)().map_err(FetchError::Stopped)?;

@@ -5,24 +5,9 @@ use std::sync::MutexGuard;
 use model::{DiskError, FileTree};
 
 use super::part::Part;
-use super::{Store, locked};
+use super::{ChangeError, Store, locked};
 use crate::catalog::{Refused, normal_name};
 use crate::whisper::names::{Located, path_of};
-
-/// Why a series keeps its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RenameError {
-    /// The new name is not one of a series.
-    BadName,
-    /// Another series has the new name.
-    Taken,
-    /// It is written at this moment: try again.
-    Busy,
-    /// The catalog is full.
-    Full,
-    /// What the disk reports. The series has its old name.
-    Disk(DiskError),
-}
 
 impl Store {
     /// Gives a series another name. False when there is none of the old name. Both names are in their normal form.
@@ -30,16 +15,16 @@ impl Store {
     /// Blocks of the queue that are not settled yet have the old name: after a crash, their points come under it again.
     ///
     /// # Errors
-    /// [`RenameError`]; nothing has changed then.
-    pub fn rename<T: FileTree>(&self, tree: &T, from: &[u8], to: &[u8]) -> Result<bool, RenameError> {
+    /// [`ChangeError`]; nothing has changed then.
+    pub fn rename<T: FileTree>(&self, tree: &T, from: &[u8], to: &[u8]) -> Result<bool, ChangeError> {
         if normal_name(to).ok().as_deref() != Some(to) {
-            return Err(RenameError::BadName);
+            return Err(ChangeError::BadName);
         }
-        let located = |name: &[u8]| path_of(name, self.options.names).map_err(|_| RenameError::BadName);
+        let located = |name: &[u8]| path_of(name, self.options.names).map_err(|_| ChangeError::BadName);
         let (old, new) = (located(from)?, located(to)?);
         let mut parts = self.parts_of(from, to);
         if from == to || self.catalog().find(to).is_some() || parts.new_series().is_some() {
-            return Err(RenameError::Taken);
+            return Err(ChangeError::Taken);
         }
         // What cannot be looked at may be there.
         if [Some(&new.path), new.other.as_ref()]
@@ -47,31 +32,31 @@ impl Store {
             .flatten()
             .any(|path| tree.exists(path) != Ok(false))
         {
-            return Err(RenameError::Taken);
+            return Err(ChangeError::Taken);
         }
         let is_known = self.catalog().find(from).is_some();
-        if parts.is_writing() {
-            return Err(RenameError::Busy);
+        if parts.is_writing() || self.is_migrating(from) {
+            return Err(ChangeError::Busy);
         }
         match self.add_name(to) {
             Ok(_new) => {}
             Err(Refused::TooManyNames { .. } | Refused::TooManyBytes { .. }) => {
-                return Err(RenameError::Full);
+                return Err(ChangeError::Full);
             }
             Err(Refused::Name(_) | Refused::Exists(_) | Refused::Unknown) => {
-                return Err(RenameError::BadName);
+                return Err(ChangeError::BadName);
             }
         }
         let Some(series) = parts.make_room(|name| self.part_of(name).1) else {
             self.remove_name(to);
-            return Err(RenameError::Full);
+            return Err(ChangeError::Full);
         };
         let had_file = match move_file(tree, &old, &new.path) {
             Ok(had_file) => had_file,
             Err(error) => {
                 parts.give_up();
                 self.remove_name(to);
-                return Err(RenameError::Disk(error));
+                return Err(error.into());
             }
         };
         let had_points = parts.carry_over(series);

@@ -69,8 +69,8 @@ fn points_are_readable_before_and_after_they_are_written() {
     let before = read(&store, &tree, "a.b", (NOW - 40, NOW), NOW).expect("it is in memory");
     assert_eq!(before.points().collect::<Vec<_>>(), [(NOW - 20, 1.0), (NOW - 10, 3.0)]);
     assert_eq!((store.written_up_to(), store.pending()), (0, (2, 1)));
-    assert_eq!(write_due(&store, &tree, NOW + 239), [], "the points are not old enough");
-    let reports = write_due(&store, &tree, NOW + 240);
+    assert_eq!(write_due(&store, &tree, NOW + 269), [], "the points are not old enough");
+    let reports = write_due(&store, &tree, NOW + 270);
     assert!(
         matches!(&reports[..], [WriteReport { points: 2, created_bytes: 10_420, error: None, .. }]),
         "{reports:?}"
@@ -211,6 +211,29 @@ fn limits_in_time_make_points_wait_and_lose_none() {
 }
 
 #[test]
+fn limits_in_time_do_not_stop_a_store_whose_memory_is_short() {
+    let options = StoreOptions {
+        creates_per_minute_max: 2,
+        updates_per_second_max: 1,
+        points_bytes_max: 12 * 64,
+        ..StoreOptions::default()
+    };
+    let (store, tree) = (store(options), MemoryTree::new());
+    let taken = |from: u64| {
+        let push = |series: &u64| store.push(format!("s{series}").as_bytes(), point(NOW, 1.0), 0, NOW);
+        (from..from + 1_000).take_while(|series| push(series) == Pushed::Taken).count() as u64
+    };
+    let mut series = 0;
+    for _ in 0..10 {
+        let more = taken(series);
+        assert!(more > 0, "the store has stopped at {series} series");
+        series += more;
+        write_due(&store, &tree, NOW);
+        assert!(!store.is_short());
+    }
+}
+
+#[test]
 fn a_renamed_series_keeps_its_file_and_its_points_in_memory() {
     // Names of all parts, so that both names have the same part, or two of them in either order.
     for number in 0..40 {
@@ -223,8 +246,8 @@ fn a_renamed_series_keeps_its_file_and_its_points_in_memory() {
         store.push(old.as_bytes(), point(NOW - 10, 2.0), 1, NOW);
         store.push(b"other", point(NOW - 10, 2.0), 2, NOW);
         store.pushed_up_to(3);
-        assert_eq!(store.rename(&tree, old.as_bytes(), b"other"), Err(RenameError::Taken));
-        assert_eq!(store.rename(&tree, old.as_bytes(), b"n;a="), Err(RenameError::BadName));
+        assert_eq!(store.rename(&tree, old.as_bytes(), b"other"), Err(ChangeError::Taken));
+        assert_eq!(store.rename(&tree, old.as_bytes(), b"n;a="), Err(ChangeError::BadName));
         assert_eq!(store.rename(&tree, b"nobody", new.as_bytes()), Ok(false));
         assert_eq!(store.rename(&tree, old.as_bytes(), new.as_bytes()), Ok(true));
         assert_eq!((store.pending(), store.written_up_to()), ((2, 2), 1), "its points keep their block");
@@ -238,7 +261,7 @@ fn a_renamed_series_keeps_its_file_and_its_points_in_memory() {
         assert_eq!(found.points().count(), 2);
         // A sender with the old name begins a new series.
         assert_eq!(store.push(old.as_bytes(), point(NOW, 3.0), 3, NOW), Pushed::Taken);
-        assert_eq!(store.rename(&tree, new.as_bytes(), old.as_bytes()), Err(RenameError::Taken));
+        assert_eq!(store.rename(&tree, new.as_bytes(), old.as_bytes()), Err(ChangeError::Taken));
     }
 }
 
@@ -249,12 +272,12 @@ fn a_series_keeps_its_name_while_it_is_written_and_when_the_disk_fails() {
     store.pushed_up_to(1);
     store.drain(true);
     let job = store.next(NOW).expect("it is due");
-    assert_eq!(store.rename(&tree, b"a", b"b"), Err(RenameError::Busy));
+    assert_eq!(store.rename(&tree, b"a", b"b"), Err(ChangeError::Busy));
     let done = store.write(job, &tree, &mut Writer::default(), NOW);
     assert_eq!(done.error, None);
     store.push(b"a", point(NOW - 10, 2.0), 1, NOW);
     tree.set_faults(Faults { read_only: true, ..Faults::default() });
-    assert!(matches!(store.rename(&tree, b"a", b"b"), Err(RenameError::Disk(_))));
+    assert!(matches!(store.rename(&tree, b"a", b"b"), Err(ChangeError::File(_))));
     tree.set_faults(Faults::default());
     assert!(store.catalog().find(b"b").is_none());
     assert_eq!((store.pending(), store.rename(&tree, b"a", b"b")), ((1, 1), Ok(true)));
@@ -665,8 +688,9 @@ fn an_empty_file_is_that_of_an_interrupted_creation_and_is_created_again() {
     let store = store(StoreOptions::default());
     store.push(b"a", point(NOW, 1.0), 0, NOW);
     store.pushed_up_to(1);
-    let reports = write_due(&store, &tree, NOW + 240);
-    assert!(matches!(&reports[..], [WriteReport { created_bytes: 10_420, error: None, .. }]), "{reports:?}");
+    let reports = write_due(&store, &tree, NOW + 270);
+    assert!(matches!(&reports[..], [WriteReport { points: 1, error: None, .. }]), "{reports:?}");
+    assert_eq!(tree.bytes("a.wsp").map(|bytes| bytes.len()), Ok(10_420));
     assert_eq!((store.take_refused(), store.written_up_to()), (vec![], 1));
 }
 
@@ -679,11 +703,11 @@ fn points_are_written_also_after_the_clock_was_set_back() {
     store.pushed_up_to(2);
     let written = |now: i64| write_due(&store, &tree, now).iter().filter(|one| one.error.is_none()).count();
     assert_eq!((written(back), store.written_up_to()), (1, 1), "what came before is due at once");
-    assert_eq!((written(back + 240), store.written_up_to()), (1, 2));
+    assert_eq!((written(back + 270), store.written_up_to()), (1, 2));
     tree.set_faults(Faults { write_error_in: Some(0), ..Faults::default() });
     store.push(b"a", point(NOW, 1.0), 2, NOW);
     store.pushed_up_to(3);
-    assert_eq!((written(NOW + 240), store.written_up_to()), (0, 2));
+    assert_eq!((written(NOW + 270), store.written_up_to()), (0, 2));
     assert_eq!((written(back + 300), store.written_up_to()), (1, 3), "an attempt that failed, too");
 }
 
@@ -847,4 +871,89 @@ fn a_file_that_a_power_loss_left_without_its_header_gets_it_again() {
             assert!(now == left, "it is left alone");
         }
     }
+}
+
+/// A tree that asks for changes of a series while its file is replaced.
+#[derive(Debug)]
+struct Meddling<'s> {
+    tree: MemoryTree,
+    store: &'s Store,
+    answers: Mutex<Vec<bool>>,
+}
+
+impl model::FileTree for Meddling<'_> {
+    type File = crate::memory_tree::MemoryFile;
+
+    fn open(&self, path: &str) -> Result<Self::File, DiskError> {
+        self.tree.open(path)
+    }
+
+    fn open_to_read(&self, path: &str) -> Result<Self::File, DiskError> {
+        self.tree.open_to_read(path)
+    }
+
+    fn create(&self, path: &str) -> Result<Self::File, DiskError> {
+        let is_busy = |error: Option<ChangeError>| error == Some(ChangeError::Busy);
+        let (store, tree) = (self.store, &self.tree);
+        locked(&self.answers).extend([
+            is_busy(store.delete(tree, b"a").err()),
+            is_busy(store.rename(tree, b"a", b"b").err()),
+            is_busy(store.set_method(tree, b"a", AggregationMethod::Max).err()),
+            !is_busy(store.delete(tree, b"other").err()),
+        ]);
+        self.tree.create(path)
+    }
+
+    fn exists(&self, path: &str) -> Result<bool, DiskError> {
+        self.tree.exists(path)
+    }
+
+    fn list(
+        &self,
+        folder: &str,
+        each: &mut dyn FnMut(&str, model::EntryKind) -> bool,
+    ) -> Result<(), DiskError> {
+        self.tree.list(folder, each)
+    }
+
+    fn remove(&self, path: &str) -> Result<(), DiskError> {
+        self.tree.remove(path)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.tree.rename(from, to)
+    }
+
+    fn is_current(&self, path: &str, file: &Self::File) -> Result<bool, DiskError> {
+        self.tree.is_current(path, file)
+    }
+
+    fn facts(&self, path: &str) -> Result<model::FileFacts, DiskError> {
+        self.tree.facts(path)
+    }
+
+    fn sync_folder(&self, folder: &str) -> Result<(), DiskError> {
+        self.tree.sync_folder(folder)
+    }
+
+    fn sync_all(&self) -> Result<(), DiskError> {
+        self.tree.sync_all()
+    }
+}
+
+#[test]
+fn a_file_that_is_migrated_is_not_changed_by_requests_meanwhile() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    store.push(b"a", point(NOW, 1.0), 0, NOW);
+    store.pushed_up_to(1);
+    store.drain(true);
+    write_due(&store, &tree, NOW);
+    store.set_rules(rules("10s:2h,1m:1d", AggregationMethod::Average, 0.5));
+    let meddling = Meddling { tree: tree.clone(), store: &store, answers: Mutex::default() };
+    let mut migrate = Migrate::default();
+    while migrate.step(&store, &meddling, NOW) {}
+    assert_eq!(migrate.report().changed, 1, "{:?}", migrate.report());
+    let answers = locked(&meddling.answers).clone();
+    assert!(!answers.is_empty() && answers.iter().all(|answer| *answer), "{answers:?}");
+    assert_eq!(store.delete(&tree, b"a"), Ok(true));
 }

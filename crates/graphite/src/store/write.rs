@@ -80,14 +80,15 @@ pub struct WriteReport {
 impl Store {
     /// The series that is written next, if one is due: it has points that are old enough, or memory is short, or the store is drained.
     pub fn next(&self, now: i64) -> Option<Job> {
-        if !locked(&self.updates).take(now) {
+        let short = self.is_short();
+        // Points must not wait for a limit in time when there is no memory for more.
+        if !short && !locked(&self.updates).take(now) {
             return None;
         }
-        let short = self.points_bytes() / 3 >= self.options.points_bytes_max / 4;
         let at_once = short || self.draining.load(Relaxed);
         let before =
             if at_once { i64::MAX } else { now.saturating_sub(i64::from(self.options.write_after_s)) };
-        let may_create = {
+        let may_create = short || {
             let mut creates = locked(&self.creates);
             let may = creates.take(now);
             if may {
@@ -101,10 +102,15 @@ impl Store {
             let due = locked(&self.parts[part]).take(before, now, may_create)?;
             Some(Job { part, due })
         });
-        if found.is_none() {
+        if found.is_none() && !short {
             locked(&self.updates).give_back();
         }
         found
+    }
+
+    /// True above three quarters of the memory of points: they are written at once, also above the limits of updates and new files.
+    pub fn is_short(&self) -> bool {
+        self.points_bytes() / 3 >= self.options.points_bytes_max / 4
     }
 
     /// Writes a series to its file, which is created if there is none.
@@ -180,22 +186,19 @@ impl Store {
             },
             opened => opened,
         };
-        // What an end between the creation of a file and its first write leaves.
-        let opened = match opened {
-            Ok(file) if file.size() == Ok(0) => tree.remove(&path).and(Err(DiskError::NotFound)),
-            opened => opened,
-        };
         let mut is_new = false;
+        let space = self.options.space;
         let wanted_header = || self.header_of_new(&writer.name);
         let file = match opened {
             // The lock comes first: another program that has it may change the header, or replace the file.
             Ok(file) if self.options.lock => {
                 let locked = lock_in(tree, &path, file).map_err(FileError::Disk);
-                locked.and_then(|file| WhisperFile::open_or_begin(MaybeNew::known(file), wanted_header))
+                locked
+                    .and_then(|file| WhisperFile::open_or_begin(MaybeNew::known(file), space, wanted_header))
             }
-            Ok(file) => WhisperFile::open_or_begin(MaybeNew::known(file), wanted_header),
+            Ok(file) => WhisperFile::open_or_begin(MaybeNew::known(file), space, wanted_header),
             Err(DiskError::NotFound) => {
-                if !locked(&self.creates).take(now) {
+                if !self.is_short() && !locked(&self.creates).take(now) {
                     return Ok(None);
                 }
                 let header = wanted_header().expect("checked rules give valid headers");

@@ -1,5 +1,6 @@
 //! The daemon's own ports: HTTP for people and programs, the StatsD management port and CarbonLink for existing tools.
 
+mod accept;
 pub mod accounts;
 mod bodies;
 mod carbonlink;

@@ -228,6 +228,32 @@ fn max_bytes_removes_whole_files_only_in_a_folder_that_staunch_created() {
     assert_eq!(fs::read_dir(&foreign).expect("a folder").count(), 1);
 }
 
+#[test]
+fn answers_name_the_series_whose_files_cannot_be_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path().join("whisper");
+    fs::create_dir_all(tree.join("hosts/bad")).expect("created");
+    fs::write(tree.join("hosts/bad/load.wsp"), b"these are not the bytes of a whisper file")
+        .expect("written");
+    let mut daemon = Builder::native(&config(&tree, "")).start();
+    send(&daemon, 0..1, now() - 100, 1.0);
+    let answer = crate::support::wait_for("the walk to find the file", || {
+        let answer = daemon.get("/render?target=hosts.*.load&format=json&from=-5min&cacheTimeout=60");
+        answer.head.contains("x-staunch-missing").then_some(answer)
+    });
+    assert_eq!(answer.status, 200);
+    let missing =
+        answer.head.lines().find(|line| line.starts_with("x-staunch-missing")).expect("it is there");
+    assert!(missing.contains("hosts.bad.load (not a usable whisper file"), "{missing}");
+    assert!(answer.body.contains("hosts.h0.load"), "{}", answer.body);
+    // Such an answer is not kept, and a mistake in an expression is no limit.
+    assert!(answer.head.contains("no-store"), "{}", answer.head);
+    let wrong = daemon.get("/tags/findSeries?expr=nothing");
+    assert_eq!(wrong.status, 400, "{}", wrong.body);
+    assert_eq!(daemon.get("/render?target=seriesByTag('nothing')&format=json").status, 400);
+    daemon.stop();
+}
+
 /// Runs `staunch whisper VERB` against a daemon.
 fn command(daemon: &Daemon, words: &[&str]) -> (i32, String, String) {
     let mut command = std::process::Command::new(crate::support::daemon::STAUNCH);

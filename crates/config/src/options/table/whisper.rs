@@ -38,7 +38,7 @@ rows! {
         "new_files" => new_files: one_of::<Space>(), Toml("\"sparse\""), "\"allocate\"",
             "How a new file takes its space.",
             "`sparse`: blocks are taken when points are written. `zeros`: all bytes are written. `allocate`: the file system reserves them.";
-        "write_after" => write_after_ms: duration(SECOND, HOUR), Toml("\"4m\""), "\"1m\"",
+        "write_after" => write_after_ms: duration(SECOND, HOUR), Toml("\"270s\""), "\"1m\"",
             "Longest time that a point is only in memory and in the queue, before it is written to its file.",
             "A longer time writes more points at once, and needs less CPU and disk. Points in memory are in answers at once, and the queue on disk keeps them over a crash.";
         "stop_timeout" => stop_timeout_ms: duration(SECOND, HOUR), Toml("\"1m\""), "\"5m\"",
@@ -60,10 +60,10 @@ rows! {
             "Later ones are dropped as `in_future`: in its file, such a point would replace the oldest one.";
         "max_updates_per_second" => updates_per_second_max: whole(0, 1_000_000), Toml("0"), "500",
             "Most updates of files in a second. `0`: as many as the disk allows.",
-            "Points wait in memory and in the queue; none is dropped.";
+            "Points wait in memory and in the queue; none is dropped. Above three quarters of `max_memory`, files are updated all the same.";
         "max_creates_per_minute" => creates_per_minute_max: whole(0, 1_000_000), Toml("0"), "50",
             "Most new files in a minute. `0`: as many as the disk allows.",
-            "Points wait in memory and in the queue; none is dropped.";
+            "Points wait in memory and in the queue; none is dropped. Above three quarters of `max_memory`, files are created all the same.";
         "lock" => lock: Flag, Toml("false"), "true",
             "Lock each file while it is written, for other programs that do the same.";
         "hash_tagged_names" => hash_tagged_names: Flag, Toml("true"), "false",

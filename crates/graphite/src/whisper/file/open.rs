@@ -120,16 +120,18 @@ impl<F: TreeFile> WhisperFile<F> {
     /// # Errors
     /// Which damage it has, or what the disk reports.
     pub fn open(file: F) -> Result<WhisperFile<F>, FileError> {
-        WhisperFile::open_or_begin(file, || None)
+        WhisperFile::open_or_begin(file, Space::Sparse, || None)
     }
 
-    /// Opens a file. One whose beginning has only zeros gets the header that it should have, if that is known and the file is not longer:
-    /// such a file is what a power loss leaves of one that was created and not synced. What else it has stays.
+    /// Opens a file. One that is empty, or whose beginning has only zeros, gets the header that it should have, if that is known and the file
+    /// is not longer: such a file is what an end between its creation and its first write leaves, or a power loss before its first sync.
+    /// What else it has stays.
     ///
     /// # Errors
     /// Which damage it has, or what the disk reports.
     pub fn open_or_begin(
         file: F,
+        space: Space,
         header: impl FnOnce() -> Option<Arc<Header>>,
     ) -> Result<WhisperFile<F>, FileError> {
         let bytes = file.size()?;
@@ -137,10 +139,12 @@ impl<F: TreeFile> WhisperFile<F> {
         let prefix = &mut prefix[..bytes.min(PREFIX_BYTES as u64) as usize];
         file.read_at(0, prefix)?;
         let parsed = Header::parse(prefix, bytes);
-        if parsed == Err(Damage::Zeros)
+        if matches!(parsed, Err(Damage::Empty | Damage::Zeros))
             && let Some(header) = header().filter(|header| bytes <= header.file_bytes())
         {
-            return Ok(WhisperFile::create(file, &header, Space::Sparse)?);
+            // Zeros would go over what is there.
+            let space = if bytes == 0 { space } else { Space::Sparse };
+            return Ok(WhisperFile::create(file, &header, space)?);
         }
         let header = parsed?;
         let mut opened = WhisperFile { file, header: Arc::new(header), bases: [0; ARCHIVES_MAX] };

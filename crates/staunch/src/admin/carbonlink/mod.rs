@@ -1,7 +1,7 @@
 //! carbon-cache's query port, CarbonLink: a graphite-web that reads the whisper files asks here for points that are not in them
 //! yet (spec graphite §1.5).
 //!
-//! Path of a request: [`serve`] -> [`Client::run`] (a frame) -> `wire::carbonlink` -> [`answers`] on a thread for queries -> a frame.
+//! Path of a request: [`accept`](mod@accept) -> [`Client::run`] (a frame) -> `wire::carbonlink` -> [`answers`] on a thread for queries -> a frame.
 //! Not here: pickles (`wire`), points in memory (`graphite::store`).
 //! Invariant: requests and replies of all clients together have at most [`FRAMES_BYTES_MAX`], beside [`SMALL_BYTES`] for each client.
 
@@ -13,19 +13,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::plan::CarbonLinkPlan;
-use model::SECOND_NS;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::JoinSet;
 use wire::carbonlink::{BadRequest, REQUEST_BYTES_MAX, Reply};
 
 use self::answers::Asked;
-use super::clients::{CarbonLinkAccount, ClientEnd, Counted};
-use crate::admission::{Admission, ConnectionSlot, Limits, Refusals};
+use super::accept::{self, Port};
+use super::clients::{ClientAccount, ClientEnd};
+use crate::admission::{ConnectionSlot, Limits};
 use crate::daemon::shared::Shared;
-use crate::daemon::shared::bind::ACCEPT_PAUSE;
-use crate::daemon::start::descriptors::{self, Kind};
 use sys::clock::Clock;
 
 /// Timeout for the next byte of a request that has begun, and for a piece of a reply to be taken.
@@ -33,9 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Timeout for the next request: graphite-web keeps connections.
 const IDLE: Duration = Duration::from_secs(3600);
-
-/// A client that has been idle, or has not read, for this long may be replaced by a new one.
-const STALLED_NS: u64 = SECOND_NS;
 
 /// Frames up to this size need no place among [`FRAMES_BYTES_MAX`].
 const SMALL_BYTES: usize = 64 << 10;
@@ -47,12 +41,9 @@ const FRAMES_BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
 const ANSWERING_MAX: usize = 2;
 
 /// What the clients share.
-struct Port {
+struct Opened {
     plan: CarbonLinkPlan,
     shared: Arc<Shared>,
-    places: Arc<Admission>,
-    refusals: Refusals,
-    failures: Refusals,
     frames: Arc<Semaphore>,
     answering: Arc<Semaphore>,
 }
@@ -62,83 +53,44 @@ pub(super) async fn serve(
     listener: TcpListener,
     plan: CarbonLinkPlan,
     shared: Arc<Shared>,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) {
-    let mut clients = JoinSet::new();
-    let port = Port {
-        plan,
-        shared,
-        places: Arc::default(),
-        refusals: Refusals::default(),
-        failures: Refusals::default(),
-        frames: Arc::new(Semaphore::new(FRAMES_BYTES_MAX)),
-        answering: Arc::new(Semaphore::new(ANSWERING_MAX)),
-    };
-    loop {
-        // All branches are cancel-safe.
-        let accepted = tokio::select! {
-            biased;
-            _ = stop.wait_for(|stop| *stop) => return,
-            Some(_ended) = clients.join_next(), if !clients.is_empty() => continue,
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((stream, from)) => {
-                if let Some((client, counted)) = port.admit(stream, from.ip()) {
-                    clients.spawn(async move { counted.end(client.serve().await) });
-                }
-                tokio::task::yield_now().await;
-            }
-            Err(error) => {
-                if let Some(times) = port.failures.note(Clock::mono_ns()) {
-                    let listen = port.plan.listen;
-                    tracing::warn!(
-                        "cannot accept CarbonLink clients on {listen}: {error} ({times} attempts)"
-                    );
-                }
-                if !port.places.make_room(Clock::mono_ns()) {
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
-    }
+    let frames = Arc::new(Semaphore::new(FRAMES_BYTES_MAX));
+    let answering = Arc::new(Semaphore::new(ANSWERING_MAX));
+    accept::accept(listener, Opened { plan, shared, frames, answering }, stop).await;
 }
 
-impl Port {
-    fn account(&self) -> &CarbonLinkAccount {
-        &self.shared.carbonlink
+impl Port for Opened {
+    fn name(&self) -> String {
+        format!("CarbonLink {}", self.plan.listen)
     }
 
-    /// The client, counted as accepted, if there is a slot for it.
-    fn admit(&self, stream: TcpStream, from: IpAddr) -> Option<(Client, Counted)> {
-        let all = self.plan.connections_max.min(descriptors::max(Kind::Management) as usize).max(2);
-        let limits = Limits { all, per_peer: (all / 2).max(1) };
-        let (now_ns, peer) = (Clock::mono_ns(), crate::admission::peer_key(Some(from)));
-        match self.places.admit_or_replace(peer, limits, now_ns, STALLED_NS) {
-            Ok(slot) => {
-                // Replies are small, and graphite-web waits for each.
-                let _slower = stream.set_nodelay(true);
-                let client = Client {
-                    shared: Arc::clone(&self.shared),
-                    is_local: from.to_canonical().is_loopback(),
-                    stream,
-                    slot: Arc::new(slot),
-                    frames: Arc::clone(&self.frames),
-                    answering: Arc::clone(&self.answering),
-                };
-                Some((client, self.account().clients.accept()))
-            }
-            Err(full) => {
-                self.account().clients.end(full.into());
-                if let Some(refused) = self.refusals.note(now_ns) {
-                    tracing::warn!(
-                        "CarbonLink {} refuses clients at `max_connections`, the last one from {from} ({refused} since the last message)",
-                        self.plan.listen
-                    );
-                }
-                None
-            }
-        }
+    fn limits(&self) -> Limits {
+        let all = self.plan.connections_max.min(accept::descriptors_of_port(&self.shared)).max(2);
+        Limits { all, per_peer: (all / 2).max(1) }
+    }
+
+    fn account(&self) -> &Arc<ClientAccount> {
+        &self.shared.carbonlink.clients
+    }
+
+    fn serve(
+        &self,
+        stream: TcpStream,
+        from: IpAddr,
+        slot: Arc<ConnectionSlot>,
+    ) -> impl Future<Output = ClientEnd> + Send + 'static {
+        // Replies are small, and graphite-web waits for each.
+        let _slower = stream.set_nodelay(true);
+        let client = Client {
+            shared: Arc::clone(&self.shared),
+            is_local: from.to_canonical().is_loopback(),
+            stream,
+            slot,
+            frames: Arc::clone(&self.frames),
+            answering: Arc::clone(&self.answering),
+        };
+        client.serve()
     }
 }
 

@@ -51,7 +51,7 @@ const FORM_BYTES_MAX: usize = 2 << 20;
 /// The version of graphite-web whose API this is: Grafana chooses its queries by it.
 const VERSION: &str = "1.1.10";
 
-/// The header of an answer without the series of some nodes (`graphite_api.peers`).
+/// The header of an answer without the series of some nodes (`graphite_api.peers`), or without those of some files.
 const MISSING: HeaderName = HeaderName::from_static("x-staunch-missing");
 
 /// What requests share.
@@ -188,7 +188,7 @@ pub(super) async fn query(
 /// Most bytes of the header that names missing nodes.
 const MISSING_BYTES_MAX: usize = 4096;
 
-/// `ADDRESS (WHY), …`
+/// `ADDRESS OR NAME (WHY), …`
 fn missing_nodes(missing: &[(String, String)]) -> HeaderValue {
     let all: Vec<String> = missing.iter().map(|(peer, why)| format!("{peer} ({why})")).collect();
     let mut text: String =

@@ -100,7 +100,15 @@ impl Queries {
         let cancel = Cancel(Arc::clone(&cancelled));
         let done = tokio::task::spawn_blocking(move || {
             let now = i64::try_from(Clock::now().wall_seconds()).unwrap_or(i64::MAX);
-            query(&mut AllStores { stores, now, ends_ns, cancelled, events: None, peers: None })
+            query(&mut AllStores {
+                stores,
+                now,
+                ends_ns,
+                cancelled,
+                events: None,
+                peers: None,
+                unreadable: Vec::new(),
+            })
         });
         let done = done.await;
         drop((running, cancel));
@@ -120,6 +128,8 @@ pub(in crate::admin) struct AllStores {
     pub(super) events: Option<(Arc<Events>, Arc<Plan>)>,
     /// Other nodes.
     pub(super) peers: Option<Asking>,
+    /// Series whose files could not be read, and why; some of them.
+    unreadable: Vec<(String, String)>,
 }
 
 impl AllStores {
@@ -175,13 +185,14 @@ impl AllStores {
         Ok((mine, theirs.into_iter().flatten().collect()))
     }
 
-    /// Nodes that were left out, and why.
+    /// Nodes and series that were left out, and why.
     ///
     /// # Errors
     /// When there is nobody else: this node has no store.
     pub(super) fn missing(&self) -> Result<Vec<(String, String)>, Refusal> {
-        let Some(peers) = &self.peers else { return Ok(Vec::new()) };
-        let missing = peers.missing();
+        let mut missing = self.unreadable.clone();
+        let Some(peers) = &self.peers else { return Ok(missing) };
+        missing.extend(peers.missing());
         if self.stores.is_empty() && peers.all_are_missing() {
             let all: Vec<String> = missing.iter().map(|(peer, why)| format!("\n  {peer}: {why}")).collect();
             return Err((StatusCode::BAD_GATEWAY, format!("no node has answered:{}", all.concat())));
@@ -216,6 +227,7 @@ pub(super) fn no_store(plan: &Plan) -> Refusal {
 pub(in crate::admin) fn refusal(error: FetchError) -> Refusal {
     match error {
         FetchError::Limit(why) => (StatusCode::UNPROCESSABLE_ENTITY, why),
+        FetchError::Invalid(why) => (StatusCode::BAD_REQUEST, why),
         FetchError::Failed(why) => (StatusCode::INTERNAL_SERVER_ERROR, why),
         FetchError::Stopped(why) => (StatusCode::UNPROCESSABLE_ENTITY, why.to_string()),
     }
@@ -244,15 +256,16 @@ impl Fetch for AllStores {
 }
 
 impl AllStores {
-    fn fetch_here(&self, asks: &[Ask], room: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
+    fn fetch_here(&mut self, asks: &[Ask], room: Room) -> Result<Vec<Vec<Fetched>>, FetchError> {
         let mut answers: Vec<Vec<Fetched>> = asks.iter().map(|_| Vec::new()).collect();
         let mut room = room;
-        for store in self.stores.iter() {
+        for store in Arc::clone(&self.stores).iter() {
             let goes_on = || self.goes_on();
             let mut reader = Reader::new(&store.store, &store.tree, self.now, goes_on);
             let found = reader.fetch(asks, room)?;
             for (name, error) in reader.notes {
                 tracing::debug!("output `{}`: {name} cannot be read: {error}", store.name);
+                self.unreadable.push((name, error.to_string()));
             }
             let points = found.iter().flatten().map(|one| one.values.len()).sum();
             room.series = room.series.saturating_sub(found.iter().map(Vec::len).sum());

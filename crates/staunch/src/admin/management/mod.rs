@@ -1,6 +1,6 @@
 //! The StatsD management port (spec statsd §11): existing health checks and scripts work unchanged.
 //!
-//! Path of a command: [`serve`] -> [`Client::run`] -> `wire::management` -> `answers`: a call to the shard -> `Reply`.
+//! Path of a command: [`accept`](mod@accept) -> [`Client::run`] -> `wire::management` -> `answers`: a call to the shard -> `Reply`.
 //! Not here: the commands (`answers`), dumps page by page (`dump`), writing (`reply`).
 //! Invariant: a client holds one command, one piece of a reply and one page of a dump, for any command, and even if it
 //! does not read.
@@ -10,27 +10,24 @@ mod delete;
 mod dump;
 mod reply;
 
-use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use config::plan::ManagementPlan;
-use model::{PeerKey, SECOND_NS};
+use model::PeerKey;
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use wire::first_line::{FirstLine, Opening};
 use wire::management::{COMMAND_BYTES_MAX, Commands};
 
 use self::reply::Reply;
-use crate::admin::clients::{ClientEnd, Counted};
-use crate::admission::{Admission, ConnectionSlot, Full, Limits, Refusals};
+use crate::admin::accept::{self, Port};
+use crate::admin::clients::{ClientAccount, ClientEnd};
+use crate::admission::{ConnectionSlot, Limits, peer_key};
 use crate::daemon::shared::Shared;
-use crate::daemon::shared::bind::{ACCEPT_PAUSE, listen_again};
-use crate::daemon::start::descriptors::{self, Kind};
 use sys::clock::Clock;
 
 /// After this silence, a command without LF is executed, because some health checkers send no LF.
@@ -42,120 +39,46 @@ const FIRST_COMMAND_MAX: Duration = Duration::from_secs(30);
 /// Timeout for further commands.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// A client that has been idle, or has not read, for this long may be replaced by a new one.
-const STALLED_NS: u64 = SECOND_NS;
-
-/// The shared state of the clients of a port.
-struct Door {
-    opened: ManagementPlan,
+/// A management port.
+struct Opened {
+    plan: ManagementPlan,
     shared: Arc<Shared>,
-    places: Arc<Admission>,
-    refusals: Refusals,
-    failures: Refusals,
 }
 
 /// Serves until `stop` turns true.
 pub async fn serve(
-    mut listener: TcpListener,
+    listener: TcpListener,
     plan: ManagementPlan,
     shared: Arc<Shared>,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) {
-    let mut clients = JoinSet::new();
-    let door = Door {
-        opened: plan,
-        shared,
-        places: Arc::default(),
-        refusals: Refusals::default(),
-        failures: Refusals::default(),
-    };
-    loop {
-        // All branches are cancel-safe.
-        let accepted = tokio::select! {
-            biased;
-            _ = stop.wait_for(|stop| *stop) => return,
-            Some(_ended) = clients.join_next(), if !clients.is_empty() => continue,
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((stream, from)) => {
-                if let Some((client, counted)) = door.admit(stream, from.ip()) {
-                    clients.spawn(async move { counted.end(client.serve().await) });
-                }
-                // A client that was asked to leave goes before the next one is accepted, so that shares of descriptors
-                // hold.
-                tokio::task::yield_now().await;
-            }
-            Err(error) => {
-                door.failed(&error);
-                if sys::is_out_of_resources(&error) && door.places.make_room(Clock::mono_ns()) {
-                    // Its connection closes, so that the next attempt has its descriptor.
-                    tokio::task::yield_now().await;
-                } else {
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-                // This failure would repeat at the next attempt to accept.
-                if let (true, Ok(again)) = (sys::is_final_for_reading(&error), listen_again(&listener)) {
-                    tracing::info!("management port {} listens again", door.opened.listen);
-                    listener = again;
-                }
-            }
-        }
-    }
+    accept::accept(listener, Opened { plan, shared }, stop).await;
 }
 
-impl Door {
-    /// The client, counted as accepted, if there is a slot for it.
-    fn admit(&self, stream: TcpStream, from: IpAddr) -> Option<(Client, Counted)> {
-        let plan = in_force(&self.opened, &self.shared);
-        let ports = self.shared.wiring.load().plan.management.len().max(1);
-        let of_descriptors = (descriptors::max(Kind::Management) as usize / ports).max(1);
-        let limits = Limits {
-            all: plan.connections_max.min(of_descriptors),
-            per_peer: plan.connections_per_peer_max(),
-        };
-        let now_ns = Clock::mono_ns();
-        let account = &self.shared.management_account.clients;
-        let peer = crate::admission::peer_key(Some(from));
-        let full = match self.places.admit_or_replace(peer, limits, now_ns, STALLED_NS) {
-            Ok(slot) => {
-                let (input, output) = stream.into_split();
-                let slot = Arc::new(slot);
-                let client = Client { plan, shared: Arc::clone(&self.shared), peer, input, output, slot };
-                return Some((client, account.accept()));
-            }
-            Err(full) => full,
-        };
-        let (option, most) = match full {
-            Full::All => ("max_connections", self.places.most_as_text()),
-            Full::PerPeer => ("max_connections_per_peer", String::new()),
-        };
-        account.end(full.into());
-        if let Some(refused) = self.refusals.note(now_ns) {
-            let listen = self.opened.listen;
-            tracing::warn!(
-                "management port {listen} refuses clients at `{option}`, the last one from {from}{most} ({refused} since the last message)"
-            );
-        }
-        None
+impl Port for Opened {
+    fn name(&self) -> String {
+        format!("management port {}", self.plan.listen)
     }
 
-    fn failed(&self, error: &io::Error) {
-        let listen = self.opened.listen;
-        if sys::is_final_for_reading(error) {
-            if let Some(times) = self.failures.note(Clock::mono_ns()) {
-                tracing::error!(
-                    "management port {listen} is closed: {error} ({times} attempts); listening again"
-                );
-            }
-        } else if !sys::is_out_of_resources(error) {
-            tracing::debug!("management: accept: {error}");
-        } else if let Some(times) = self.failures.note(Clock::mono_ns()) {
-            tracing::warn!(
-                "cannot accept clients on {listen}: {error} ({times} attempts); they wait in the kernel. {}",
-                descriptors::advice()
-            );
-        }
+    fn limits(&self) -> Limits {
+        let plan = in_force(&self.plan, &self.shared);
+        let all = plan.connections_max.min(accept::descriptors_of_port(&self.shared));
+        Limits { all, per_peer: plan.connections_per_peer_max() }
+    }
+
+    fn account(&self) -> &Arc<ClientAccount> {
+        &self.shared.management_account.clients
+    }
+
+    fn serve(
+        &self,
+        stream: TcpStream,
+        from: IpAddr,
+        slot: Arc<ConnectionSlot>,
+    ) -> impl Future<Output = ClientEnd> + Send + 'static {
+        let (input, output) = stream.into_split();
+        let (plan, shared) = (in_force(&self.plan, &self.shared), Arc::clone(&self.shared));
+        Client { plan, shared, peer: peer_key(Some(from)), input, output, slot }.serve()
     }
 }
 

@@ -11,8 +11,7 @@ use axum::http::StatusCode;
 use client::store::document::{Changed, DeleteOrder, DrainOrder, Drained, RenameOrder};
 use graphite::catalog::{Wanted, is_pattern, normal_name};
 use graphite::query::Selector;
-use graphite::store::{Reader, RenameError};
-use model::DiskError;
+use graphite::store::{ChangeError, Reader};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sys::clock::Clock;
@@ -182,26 +181,21 @@ fn change(store: &OpenStore, task: &Task) -> Result<bool, String> {
     let mut tries = 0;
     loop {
         let done = if task.to.is_empty() {
-            store.store.delete(&store.tree, &task.name).map_err(|error| match error {
-                DiskError::Scarce { code: 0 } => RenameError::Busy,
-                error => RenameError::Disk(error),
-            })
+            store.store.delete(&store.tree, &task.name)
         } else {
             store.store.rename(&store.tree, &task.name, &task.to)
         };
         match done {
-            Err(RenameError::Busy) if tries < BUSY_TRIES => {
+            Err(ChangeError::Busy) if tries < BUSY_TRIES => {
                 tries += 1;
                 std::thread::sleep(BUSY_PAUSE);
             }
             Ok(found) => return Ok(found),
-            Err(RenameError::BadName) => {
+            Err(ChangeError::BadName) => {
                 return Err(format!("`{}` is not a name of a series", text(&task.to)));
             }
-            Err(RenameError::Taken) => return Err(format!("there is a series `{}` already", text(&task.to))),
-            Err(RenameError::Busy) => return Err("it is being written: try again".to_owned()),
-            Err(RenameError::Full) => return Err("the limits of names are reached".to_owned()),
-            Err(RenameError::Disk(error)) => return Err(error.to_string()),
+            Err(ChangeError::Taken) => return Err(format!("there is a series `{}` already", text(&task.to))),
+            Err(error) => return Err(error.to_string()),
         }
     }
 }
