@@ -26,6 +26,11 @@ impl Now {
         self.wall_ns / SECOND_NS
     }
 
+    /// The same as a signed number, as times of points are.
+    pub fn unix_seconds(self) -> i64 {
+        i64::try_from(self.wall_seconds()).unwrap_or(i64::MAX)
+    }
+
     /// Both clocks advanced by `ns`.
     #[must_use]
     pub fn plus_ns(self, ns: u64) -> Now {

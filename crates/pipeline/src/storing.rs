@@ -28,7 +28,7 @@ pub enum Took {
 /// Takes the next block, as far as there is memory.
 pub fn take(store: &Store, sender: &mut StoreSender, queue: &mut impl Queue, now: Now) -> Took {
     let Some((number, lines)) = sender.poll(queue, now) else { return Took::Nothing };
-    let at = i64::try_from(now.wall_seconds()).unwrap_or(i64::MAX);
+    let at = now.unix_seconds();
     let (mut taken, mut full, mut refused) = (0, false, Vec::new());
     while taken < lines.len() {
         let rest = &lines[taken..];

@@ -82,7 +82,7 @@ impl Expire {
     fn look<T: FileTree>(&mut self, store: &Store, tree: &T, id: SeriesId) {
         let Some(name) = name_of(store, id) else { return };
         let Ok(located) = path_of(&name, store.options.names) else { return };
-        for path in [Some(&located.path), located.other.as_ref()].into_iter().flatten() {
+        for path in located.paths() {
             let Ok(facts) = tree.facts(path) else { continue };
             match &mut self.stage {
                 Stage::Choose { oldest, bytes, excess } => {

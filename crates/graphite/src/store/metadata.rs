@@ -56,7 +56,7 @@ impl Store {
         if self.is_migrating(name) || part.find(hash, name).is_some_and(|series| part.is_writing(series)) {
             return Err(ChangeError::Busy);
         }
-        for path in [Some(&located.path), located.other.as_ref()].into_iter().flatten() {
+        for path in located.paths() {
             let file = match tree.open(path) {
                 Ok(file) => file,
                 Err(DiskError::NotFound) => continue,

@@ -112,9 +112,8 @@ impl Store {
     /// Removes the name of a series that has no file, and had no points since the start. True when it was removed.
     fn remove_if_gone<T: FileTree>(&self, tree: &T, name: &[u8]) -> bool {
         let Ok(located) = path_of(name, self.options.names) else { return false };
-        let paths = [Some(&located.path), located.other.as_ref()];
         // What cannot be looked at may be there.
-        let is_there = paths.into_iter().flatten().any(|path| tree.exists(path) != Ok(false));
+        let is_there = located.paths().any(|path| tree.exists(path) != Ok(false));
         let (part, hash) = self.part_of(name);
         // No point can come while the part is locked.
         let part = locked(part);
@@ -162,9 +161,8 @@ impl Store {
         modified: i64,
     ) -> Result<bool, ChangeError> {
         let Ok(located) = path_of(name, self.options.names) else { return Ok(false) };
-        let paths = [Some(&located.path), located.other.as_ref()];
         let is_newer = |path: &String| tree.facts(path).is_ok_and(|facts| facts.modified > modified);
-        if paths.into_iter().flatten().any(is_newer) {
+        if located.paths().any(is_newer) {
             return Ok(false);
         }
         self.remove_series(tree, name, Refusal::Expired)
@@ -183,7 +181,7 @@ impl Store {
         self.points_bytes.fetch_sub(freed, Relaxed);
         self.refuse(why, points);
         let mut found = points > 0;
-        for path in [Some(&located.path), located.other.as_ref()].into_iter().flatten() {
+        for path in located.paths() {
             match tree.remove(path) {
                 Ok(()) => found = true,
                 Err(DiskError::NotFound) => {}

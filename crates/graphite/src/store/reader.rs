@@ -160,7 +160,7 @@ impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
 
     fn open(&self, name: &[u8]) -> Result<Option<WhisperFile<T::File>>, FileError> {
         let Ok(located) = path_of(name, self.store.options.names) else { return Ok(None) };
-        for path in [Some(&located.path), located.other.as_ref()].into_iter().flatten() {
+        for path in located.paths() {
             match self.tree.open_to_read(path) {
                 Ok(file) => match WhisperFile::open(file) {
                     // What an end between the creation of a file and its first write or sync leaves: it is created again.

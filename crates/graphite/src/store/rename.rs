@@ -27,11 +27,7 @@ impl Store {
             return Err(ChangeError::Taken);
         }
         // What cannot be looked at may be there.
-        if [Some(&new.path), new.other.as_ref()]
-            .into_iter()
-            .flatten()
-            .any(|path| tree.exists(path) != Ok(false))
-        {
+        if new.paths().any(|path| tree.exists(path) != Ok(false)) {
             return Err(ChangeError::Taken);
         }
         let is_known = self.catalog().find(from).is_some();
@@ -134,7 +130,7 @@ impl TwoParts<'_> {
 
 /// Renames the file of a series. False if it has none.
 fn move_file<T: FileTree>(tree: &T, old: &Located, to: &str) -> Result<bool, DiskError> {
-    for path in [Some(&old.path), old.other.as_ref()].into_iter().flatten() {
+    for path in old.paths() {
         match tree.rename(path, to) {
             Ok(()) => return Ok(true),
             Err(DiskError::NotFound) => {}

@@ -102,6 +102,13 @@ pub struct Located {
     pub hashed: Option<Hashed>,
 }
 
+impl Located {
+    /// Its paths: `path`, then `other`.
+    pub fn paths(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.path).chain(&self.other)
+    }
+}
+
 /// What a path says about the name of its series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameOfPath {

@@ -128,7 +128,8 @@ impl Bodies {
     }
 
     /// A response of that type for `peer`, if there is room for it.
-    pub(super) fn bytes(&self, peer: PeerKey, kind: &'static str, bytes: Vec<u8>) -> Response {
+    pub(super) fn bytes(&self, peer: PeerKey, kind: &'static str, bytes: impl Into<Bytes>) -> Response {
+        let bytes = bytes.into();
         match self.answers.room(peer, bytes.len()) {
             Ok(room) => answer(kind, bytes, room),
             Err(why) => refused(StatusCode::SERVICE_UNAVAILABLE, why),
@@ -147,14 +148,14 @@ impl Bodies {
     pub(super) fn made(&self, mut room: Room, mut json: Vec<u8>) -> Response {
         json.shrink_to_fit();
         match room.resize(json.len()) {
-            Ok(()) => answer("application/json", json, room),
+            Ok(()) => answer("application/json", json.into(), room),
             Err((status, why)) => refused(status, &why),
         }
     }
 }
 
-fn answer(kind: &'static str, bytes: Vec<u8>, room: Room) -> Response {
-    let mut answer = Body::new(Pieces { bytes, at: 0, _room: room }).into_response();
+fn answer(kind: &'static str, bytes: Bytes, room: Room) -> Response {
+    let mut answer = Body::new(Pieces { bytes, _room: room }).into_response();
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     answer
 }
@@ -268,8 +269,7 @@ pub(super) fn refused(status: StatusCode, why: &str) -> Response {
 
 /// A response that is sent in pieces.
 struct Pieces {
-    bytes: Vec<u8>,
-    at: usize,
+    bytes: Bytes,
     _room: Room,
 }
 
@@ -281,18 +281,17 @@ impl hyper::body::Body for Pieces {
         mut self: Pin<&mut Self>,
         _cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let rest = &self.bytes[self.at..];
-        let piece = Bytes::copy_from_slice(&rest[..rest.len().min(PIECE_BYTES)]);
-        self.at += piece.len();
+        let length = self.bytes.len().min(PIECE_BYTES);
+        let piece = self.bytes.split_to(length);
         Poll::Ready((!piece.is_empty()).then_some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.at == self.bytes.len()
+        self.bytes.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact((self.bytes.len() - self.at) as u64)
+        SizeHint::with_exact(self.bytes.len() as u64)
     }
 }
 

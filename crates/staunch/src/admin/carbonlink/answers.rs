@@ -71,7 +71,7 @@ impl Asked {
     fn method(&self, name: &[u8], key: &[u8]) -> Result<AggregationMethod, String> {
         check_key(key)?;
         let normal = normal_name(name).map_err(|_| unknown(name))?;
-        let now = i64::try_from(Clock::now().wall_seconds()).unwrap_or(i64::MAX);
+        let now = Clock::now().unix_seconds();
         for open in self.stores.iter() {
             let reader = Reader::new(&open.store, &open.tree, now, || Ok::<(), Stop>(()));
             if let Some(header) = reader.header(&normal).map_err(|error| error.to_string())? {

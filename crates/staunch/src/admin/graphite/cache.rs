@@ -3,13 +3,13 @@
 //! Off unless the config or the request says how long: answers then lack the points that came since. Limit: bytes of all answers; the one
 //! that was used least recently makes room.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use config::plan::GraphiteApiPlan;
+use hyper::body::Bytes;
+use lru::LruCache;
 use model::SECOND_NS;
 
-use super::page::Page;
 use super::parameters::{Parameters, bad};
 use crate::admin::refusal::Refusal;
 
@@ -23,28 +23,30 @@ const SHARE: u64 = 4;
 #[derive(Debug, Default)]
 pub(super) struct Answers(Mutex<Kept>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Kept {
-    answers: HashMap<String, Answer>,
-    /// Keys by the number of their last use.
-    used: BTreeMap<u64, String>,
-    uses: u64,
+    answers: LruCache<String, Answer>,
     bytes: u64,
+}
+
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept { answers: LruCache::unbounded(), bytes: 0 }
+    }
 }
 
 #[derive(Clone, Debug)]
 struct Answer {
     kind: &'static str,
-    bytes: Arc<Vec<u8>>,
+    bytes: Bytes,
     made_ns: u64,
     made_s: i64,
-    use_number: u64,
 }
 
 /// An answer that is kept, or was.
 #[derive(Debug)]
 pub(super) struct Hit {
-    pub(super) page: Page,
+    pub(super) page: (&'static str, Bytes),
     /// When it was made, in Unix seconds.
     pub(super) made_s: i64,
 }
@@ -77,53 +79,39 @@ impl Answers {
     /// An answer that was made less than `seconds` ago.
     pub(super) fn get(&self, key: &str, seconds: u64, now_ns: u64) -> Option<Hit> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Kept { answers, used, uses, .. } = &mut *kept;
-        let answer = answers.get_mut(key)?;
-        if now_ns.saturating_sub(answer.made_ns) >= seconds.saturating_mul(SECOND_NS) {
-            return None;
-        }
-        used.remove(&answer.use_number);
-        *uses += 1;
-        answer.use_number = *uses;
-        used.insert(*uses, key.to_owned());
-        let Answer { kind, bytes, made_s, .. } = answer.clone();
-        drop(kept);
-        Some(Hit { page: (kind, bytes.to_vec()), made_s })
+        let Answer { kind, bytes, made_ns, made_s } = kept.answers.get(key)?.clone();
+        let is_fresh = now_ns.saturating_sub(made_ns) < seconds.saturating_mul(SECOND_NS);
+        is_fresh.then_some(Hit { page: (kind, bytes), made_s })
     }
 
     /// Keeps an answer, if there is room for it.
-    pub(super) fn put(&self, key: String, page: &Page, (now_ns, now_s): (u64, i64), bytes_max: u64) {
-        let size = cost(&key, &page.1);
+    pub(super) fn put(
+        &self,
+        key: String,
+        (kind, bytes): (&'static str, Bytes),
+        (now_ns, now_s): (u64, i64),
+        bytes_max: u64,
+    ) {
+        let size = cost(&key, &bytes);
         if size > bytes_max / SHARE {
             return;
         }
-        let bytes = Arc::new(page.1.clone());
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.remove(&key);
+        if let Some(before) = kept.answers.pop(&key) {
+            kept.bytes -= cost(&key, &before.bytes);
+        }
         while kept.bytes + size > bytes_max {
-            let Some((_, oldest)) = kept.used.pop_first() else { break };
-            kept.remove(&oldest);
+            let Some((oldest, answer)) = kept.answers.pop_lru() else { break };
+            kept.bytes -= cost(&oldest, &answer.bytes);
         }
-        kept.uses += 1;
         kept.bytes += size;
-        let use_number = kept.uses;
-        kept.used.insert(use_number, key.clone());
-        kept.answers.insert(key, Answer { kind: page.0, bytes, made_ns: now_ns, made_s: now_s, use_number });
+        kept.answers.put(key, Answer { kind, bytes, made_ns: now_ns, made_s: now_s });
     }
 }
 
-impl Kept {
-    fn remove(&mut self, key: &str) {
-        if let Some(answer) = self.answers.remove(key) {
-            self.used.remove(&answer.use_number);
-            self.bytes -= cost(key, &answer.bytes);
-        }
-    }
-}
-
-/// Its memory: the key is kept twice.
+/// Its memory.
 fn cost(key: &str, bytes: &[u8]) -> u64 {
-    (2 * key.len() + bytes.len() + 256) as u64
+    (key.len() + bytes.len() + 256) as u64
 }
 
 #[cfg(test)]
@@ -137,30 +125,30 @@ mod tests {
     #[test]
     fn answers_are_given_again_until_they_are_too_old() {
         let answers = Answers::default();
-        answers.put("a".into(), &("text/plain", b"1".to_vec()), (5 * SECOND_NS, 100), 10_000);
+        answers.put("a".into(), ("text/plain", Bytes::from_static(b"1")), (5 * SECOND_NS, 100), 10_000);
         let at = |seconds| answers.get("a", seconds, 15 * SECOND_NS).map(|hit| (hit.page.1, hit.made_s));
-        assert_eq!((at(10), at(11)), (None, Some((b"1".to_vec(), 100))));
+        assert_eq!((at(10), at(11)), (None, Some((Bytes::from_static(b"1"), 100))));
         assert!(answers.get("b", 100, 0).is_none());
     }
 
     #[test]
     fn the_answer_that_was_used_least_recently_makes_room() {
         let answers = Answers::default();
-        let page = ("text/plain", vec![0; 1000]);
+        let page = ("text/plain", Bytes::from(vec![0; 1000]));
         for key in ["a", "b", "c"] {
-            answers.put(key.into(), &page, (0, 0), 6_000);
+            answers.put(key.into(), page.clone(), (0, 0), 6_000);
         }
         assert!(answers.get("a", 1, 0).is_some());
         for key in ["d", "e"] {
-            answers.put(key.into(), &page, (0, 0), 6_000);
+            answers.put(key.into(), page.clone(), (0, 0), 6_000);
         }
         let known: String =
             ["a", "b", "c", "d", "e"].into_iter().filter(|key| answers.get(key, 1, 0).is_some()).collect();
         assert_eq!(known, "acde");
-        answers.put("large".into(), &("text/plain", vec![0; 2000]), (0, 0), 6_000);
+        answers.put("large".into(), ("text/plain", Bytes::from(vec![0; 2000])), (0, 0), 6_000);
         assert!(answers.get("large", 1, 0).is_none());
         let kept = answers.0.lock().expect("no panic");
-        assert_eq!((kept.answers.len(), kept.used.len()), (4, 4));
+        assert_eq!(kept.answers.len(), 4);
         assert!(kept.bytes <= 6_000);
     }
 

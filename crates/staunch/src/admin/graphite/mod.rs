@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
+use axum::body::Bytes;
 use axum::extract::{ConnectInfo, Path, State};
 use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -155,22 +156,23 @@ pub(super) async fn query(
             _ => None,
         };
         let Some(seconds) = seconds else {
-            let (page, missing) = run(&api, &wiring, path, parameters).await?;
-            return Ok((page, missing, None));
+            let ((kind, bytes), missing) = run(&api, &wiring, path, parameters).await?;
+            return Ok(((kind, Bytes::from(bytes)), missing, None));
         };
         let key = cache::key(&parameters);
         if let Some(hit) = api.graphite.answers.get(&key, seconds, Clock::mono_ns()) {
             return Ok((hit.page, Vec::new(), Some((seconds, hit.made_s))));
         }
         let now = Clock::now();
-        let made_s = i64::try_from(now.wall_seconds()).unwrap_or(i64::MAX);
-        let (page, missing) = run(&api, &wiring, path, parameters).await?;
+        let made_s = now.unix_seconds();
+        let ((kind, bytes), missing) = run(&api, &wiring, path, parameters).await?;
+        let page = (kind, Bytes::from(bytes));
         if !missing.is_empty() {
             // The next request may find the node.
             return Ok((page, missing, None));
         }
         let bytes_max = wiring.plan.graphite_api.cache_bytes_max;
-        api.graphite.answers.put(key, &page, (now.mono_ns, made_s), bytes_max);
+        api.graphite.answers.put(key, page.clone(), (now.mono_ns, made_s), bytes_max);
         Ok((page, missing, Some((seconds, made_s))))
     };
     match page.await {
@@ -181,7 +183,7 @@ pub(super) async fn query(
             }
             response
         }
-        Err(refusal) => reply(&api, ends, Err(refusal), None),
+        Err(refusal) => reply(&api, ends, Err::<Page, _>(refusal), None),
     }
 }
 
@@ -297,7 +299,7 @@ fn plan_of(api: &Api) -> Arc<Plan> {
 }
 
 fn now() -> i64 {
-    i64::try_from(Clock::now().wall_seconds()).unwrap_or(i64::MAX)
+    Clock::now().unix_seconds()
 }
 
 /// Runs work with files and locks on another thread than the connections.
@@ -352,7 +354,12 @@ fn percent_decoded(text: &str) -> Vec<u8> {
 }
 
 /// `kept`: how many seconds the answer may be given again, and when it was made.
-fn reply(api: &Api, ends: Ends, page: Result<Page, Refusal>, kept: Option<(u64, i64)>) -> Response {
+fn reply(
+    api: &Api,
+    ends: Ends,
+    page: Result<(&'static str, impl Into<Bytes>), Refusal>,
+    kept: Option<(u64, i64)>,
+) -> Response {
     let mut response = match page {
         Ok((kind, bytes)) => api.bodies.bytes(ends.peer(), kind, bytes),
         Err((status, why)) => refused(status, &why),

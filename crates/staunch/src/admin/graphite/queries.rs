@@ -99,7 +99,7 @@ impl Queries {
         let cancelled = Arc::new(AtomicBool::new(false));
         let cancel = Cancel(Arc::clone(&cancelled));
         let done = tokio::task::spawn_blocking(move || {
-            let now = i64::try_from(Clock::now().wall_seconds()).unwrap_or(i64::MAX);
+            let now = Clock::now().unix_seconds();
             query(&mut AllStores {
                 stores,
                 now,

@@ -25,7 +25,7 @@ pub(super) type Whisper = WhisperFile<RealFile>;
 
 /// Unix seconds.
 pub(super) fn now() -> i64 {
-    i64::try_from(Clock::now().wall_seconds()).unwrap_or(i64::MAX)
+    Clock::now().unix_seconds()
 }
 
 /// The folder of a file as a tree, and the name of the file in it.

@@ -144,7 +144,7 @@ impl Writing<'_, '_> {
     fn write(&mut self) -> bool {
         let open = self.running.open;
         let now = Clock::now();
-        let at = i64::try_from(now.wall_seconds()).unwrap_or(i64::MAX);
+        let at = now.unix_seconds();
         let mut wrote = false;
         for _ in 0..JOBS {
             let Some(job) = open.store.next(at) else { break };
@@ -260,7 +260,7 @@ impl Writing<'_, '_> {
 
     /// Some of the slow work, once the files are known. None while the disk fails.
     fn upkeep(&mut self) -> bool {
-        let at = i64::try_from(Clock::now().wall_seconds()).unwrap_or(i64::MAX);
+        let at = Clock::now().unix_seconds();
         self.walk.is_none() && !self.is_failing && self.upkeep.step(self.running.open, at)
     }
 
