@@ -30,7 +30,7 @@ def parse_lines(data):
     *lines, rest = data.split(b"\n")
     points = []
     for line in lines:
-        # A name may hold blanks when it was not sanitised, so the fields are counted from the end.
+        # A name may hold spaces when it was not sanitised, so the fields are counted from the end.
         fields = line.rsplit(b" ", 2)
         if len(fields) != 3 or not fields[2].isdigit():
             raise FormError(f"no Graphite line: {line!r}")

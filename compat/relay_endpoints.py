@@ -32,7 +32,7 @@ SECONDS_MAX = 30
 LAST = "last.line"
 TEXT = ["a.b 1 {t}", "a.b 1.50 {t}.75", "no.time 5", "negative -4 -1", "words x y", "tag;a=b 3 {t}", "old.c 1 {t}",
         "big 1 99999999999999", "two..dots 1 {t}", "bad/byte 1 {t}"]
-# What differs on purpose (docs/graphite.md) is left out: values with dots in a row, blanks behind tags, lines without end.
+# What differs on purpose (docs/graphite.md) is left out: values with dots in a row, spaces behind tags, lines without end.
 
 
 def configuration(port, folder, sinks):

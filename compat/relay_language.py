@@ -43,7 +43,7 @@ WORDS = ["stop", "send", "to", "proto", "udp", "match", "cluster", "a", "10", ";
 KNOWN = [
     (None, r'#', "the original takes a quoted `#` for a comment when a line ends behind it"),
     ("closes nothing", r"\)", "the C library takes a `)` that closes nothing for itself, PCRE2 refuses it"),
-    ("is no port", r":(\+|0*65536)", "the original takes `+2003`, blanks before digits and ports past 65535"),
+    ("is no port", r":(\+|0*65536)", "the original takes `+2003`, spaces before digits and ports past 65535"),
     ("the next statement begins", "", "the original takes the next statement's words for hosts or names"),
     ("more than one colon", "", "the original takes `::1` for host `:` and port 1"),
     (None, r"statistics[^;]*send to[^;]*;(?s:.*)cluster", "the original wants clusters before the statistics, and prints them behind"),

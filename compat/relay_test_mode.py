@@ -39,7 +39,7 @@ KNOWN = {
     "results in names": "where a result keeps what stands before the match, the original puts its hidden rule's prefix in the "
                         "middle of the name, prints what is left of it, and lets it out",
     "useall": "the original crashes where a name has no address; ours keeps the name",
-    "ssl": "3.7.3 prints two blanks where a `plain` is left out",
+    "ssl": "3.7.3 prints two spaces where a `plain` is left out",
     "omitted groups": "where more than ten aggregations are left out, the original leaves out whatever stands in a group",
     "-T": "below 250 ms 3.9 takes 600 ms",
     "-U": "the original prints what the system granted, which is twice as much",

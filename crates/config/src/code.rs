@@ -84,7 +84,7 @@ codes! {
     BadName "C009" "Invalid name"
         cause "Names of sources, transforms and outputs appear in self-metrics, in the API and in file names. They consist of 1 to 64 letters, digits, `_`, `-` and `.`, and begin with a letter or digit. An output with one endpoint may also have the name `NAME/host:port` of that endpoint, as an output with several endpoints is split into such names."
         example "[sources.\"my app\"]\ntype = \"statsd\""
-        mend "Rename it, for example with `_` instead of the blank."
+        mend "Rename it, for example with `_` instead of the space."
     NeedsAggregate "C010" "The output needs aggregates"
         cause "This output writes the results of an aggregation at the end of each window, but its `from` names a source. A sample has no value to store before it is aggregated."
         example "[sources.app]\ntype = \"statsd\"\n\n[outputs.carbon]\ntype = \"graphite\"\nfrom = [\"app\"]\nto = [\"tcp://10.0.0.5:2003\"]"

@@ -59,7 +59,7 @@ reasons! {
         NoValue "no_value" "A Graphite line has no value after its name.",
         NoTimestamp "no_timestamp" "The line of a point has no time.",
         TooManyFields "too_many_fields" "A Graphite line has more than a name, a value and a time.",
-        BadName "bad_name" "The name contains a control character, or a blank that would split it at the endpoint.",
+        BadName "bad_name" "The name contains a control character, or a space that would split it at the endpoint.",
         NameTooLong "name_too_long" "The name is longer than `max_name_bytes`.",
         NotUtf8 "not_utf8" "The line is not UTF-8; carbon would close the connection for it.",
         BadMessage "bad_message" "A pickle or protobuf message cannot be parsed, or contains more than numbers and text.",

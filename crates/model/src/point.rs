@@ -31,7 +31,7 @@ impl Point {
         &self.line.of(arena)[self.name_len as usize..][..self.tags_len as usize]
     }
 
-    /// The text after the name, without the leading blank: tags if there are any, value and time.
+    /// The text after the name, without the leading space: tags if there are any, value and time.
     pub fn rest(self, arena: &[u8]) -> &[u8] {
         let behind = &self.line.of(arena)[self.name_len as usize..];
         behind.strip_prefix(b" ").unwrap_or(behind)

@@ -98,7 +98,7 @@ pub struct Validation {
 pub struct Renamed {
     /// The name.
     pub to: String,
-    /// Later rules use it. An invalid name (empty, too long, with blanks) is not used.
+    /// Later rules use it. An invalid name (empty, too long, with spaces) is not used.
     pub used: bool,
 }
 
@@ -402,7 +402,7 @@ pub(crate) fn endpoint(member: &Member) -> String {
     }
 }
 
-/// A line as relays see it: the name ends at the first blank or, unless tags are part of it, the first `;`.
+/// A line as relays see it: the name ends at the first space or, unless tags are part of it, the first `;`.
 pub(crate) fn line(text: &[u8], tags_are_named: bool) -> Line<'_> {
     let ends = |byte: &u8| matches!(byte, b' ' | b'\t') || *byte == b';' && !tags_are_named;
     let end = text.iter().position(ends).unwrap_or(text.len());

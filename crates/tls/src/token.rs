@@ -26,7 +26,7 @@ pub enum TokenError {
     /// Longer than a header may be.
     #[error("the token is too long: {min} to {max} characters are needed", min = TOKEN_BYTES_MIN, max = TOKEN_BYTES_MAX)]
     Long,
-    /// Several lines, blanks, or bytes that are not text.
+    /// Several lines, spaces, or bytes that are not text.
     #[error("the token is not one line of printable characters")]
     Unprintable,
 }

@@ -145,7 +145,7 @@ fn table(rows: &[Row]) -> String {
     let state_width = rows.iter().map(|row| row.state.text().len()).max().unwrap_or(0).max("state".len());
     // Names are whole, however wide that is: the other commands take nothing else.
     let name_width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).max("queue".len());
-    // One blank between figures: the table has 80 columns with names of up to 13.
+    // One space between figures: the table has 80 columns with names of up to 13.
     let line = |name: &str, state: &str, [queued, bytes, oldest, segments, quarantined]: [&str; 5]| {
         format!(
             "{name:<name_width$}  {state:<state_width$} {queued:>6} {bytes:>8} {oldest:>6} {segments:>8} \

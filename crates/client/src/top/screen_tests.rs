@@ -102,7 +102,7 @@ fn frame(shown: &Shown, columns: u16, rows: u16) -> Buffer {
     drawn.expect("nothing can fail").buffer.clone()
 }
 
-/// The rows without the blanks at their ends.
+/// The rows without the spaces at their ends.
 fn rows(buffer: &Buffer) -> Vec<String> {
     let row = |y| (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
     (0..buffer.area.height).map(|y| row(y).trim_end().to_owned()).collect()

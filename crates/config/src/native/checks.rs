@@ -20,7 +20,7 @@ pub(super) fn of_endpoints(
     if word != "http" {
         fields.ignored("path", format!("`path` has no effect in a check of kind \"{word}\""), wrong);
     } else if !options.path.starts_with('/') || !options.path.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let label = "begins with `/` and has neither blanks nor characters beyond ASCII";
+        let label = "begins with `/` and has neither spaces nor characters beyond ASCII";
         fields.wrong("path", Code::BadValue, "`path` is not a valid request path", label, wrong);
     }
     let kind = match word {

@@ -143,7 +143,7 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
         .is_some_and(|text: String| !text.bytes().all(|byte| byte.is_ascii_graphic()))
     {
         let message = "`name_characters` has characters that names must not contain";
-        let label = "printable ASCII only, and no blank";
+        let label = "printable ASCII only, and no space";
         fields.wrong("name_characters", Code::BadValue, message, label, wrong);
     }
     let relay = source.reading.compatibility == Compatibility::CRelay;
@@ -220,7 +220,7 @@ fn own(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourceKind {
     };
     if !own.prefix.bytes().all(fits) {
         let label = match gives_points {
-            true => "printable ASCII only, and no blank",
+            true => "printable ASCII only, and no space",
             false => "letters, digits, `_`, `-` and `.` only",
         };
         fields.wrong("prefix", Code::BadValue, "`prefix` cannot begin a name", label, wrong);

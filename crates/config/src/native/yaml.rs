@@ -115,7 +115,7 @@ impl Builder {
         let noticed = text.floor_char_boundary(noticed.min(text.len()));
         if info.contains("tab") {
             let tab = text[noticed..].find("\n\t").map_or(noticed, |before| noticed + before + 1);
-            return (tab, Some("indent with blanks: YAML takes no tabs there".into()));
+            return (tab, Some("indent with spaces: YAML takes no tabs there".into()));
         }
         if info.contains("quoted scalar") {
             return (noticed, Some("is the quote closed?".into()));
@@ -416,7 +416,7 @@ mod tests {
     #[test]
     fn syntax_errors_are_where_the_mistake_is() {
         let table = [
-            ("a:\n  b: c\n\td: e\n", "\td", "indent with blanks"),
+            ("a:\n  b: c\n\td: e\n", "\td", "indent with spaces"),
             ("a:\n  b: [c\nd: e\n", "d: e", "the `[` of line 2"),
             ("a: {b: c\nd: e\n", "d: e", "the `{` of line 1"),
             ("a: \"b\n  c: d\n", "\"b", "is the quote closed?"),

@@ -2,7 +2,7 @@
 //!
 //! Accepts the forms `metric;tag=value` and `metric{tag="value"}`; both become `metric;tag=value` with the pairs in byte
 //! order. Of a repeated tag the last one counts, and a tag `name` is dropped: the metric is its value.
-//! Not here: limits on a line, blanks and control characters (`wire`).
+//! Not here: limits on a line, spaces and control characters (`wire`).
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

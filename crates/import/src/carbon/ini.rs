@@ -22,7 +22,7 @@ pub(super) struct Entry<'a> {
     /// In lower case.
     key: String,
     key_place: Place,
-    /// Its lines joined by blanks.
+    /// Its lines joined by spaces.
     pub value: String,
     /// Place of the first line of the value.
     pub place: Place,

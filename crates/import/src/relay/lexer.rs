@@ -58,7 +58,7 @@ struct Lexer<'a, 'm> {
 impl Lexer<'_, '_> {
     /// Reads one token; false at the end of the text.
     fn token(&mut self) -> bool {
-        let first_on_line = self.blank() || self.tokens.is_empty();
+        let first_on_line = self.space() || self.tokens.is_empty();
         let start = self.at;
         let kind = match self.peek() {
             None => Kind::End,
@@ -86,7 +86,7 @@ impl Lexer<'_, '_> {
     }
 
     /// Skips white space and comments; true when a line ended in them.
-    fn blank(&mut self) -> bool {
+    fn space(&mut self) -> bool {
         let mut newline = false;
         while let Some(c) = self.peek() {
             match c {
@@ -103,7 +103,7 @@ impl Lexer<'_, '_> {
         newline
     }
 
-    /// A bare word: up to white space, a sign, a quote or a comment. `\ ` includes the blank.
+    /// A bare word: up to white space, a sign, a quote or a comment. `\ ` includes the space.
     fn word(&mut self) -> Kind {
         let start = self.at;
         let mut wrong = None;

@@ -170,7 +170,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A line, indented by so many levels of four blanks.
+    /// A line, indented by so many levels of four spaces.
     fn line(&mut self, depth: usize, text: &str) {
         let _ = writeln!(self.out, "{:1$}{text}", "", depth * 4);
     }

@@ -58,7 +58,7 @@ impl Parser {
         self.takes_indented = false;
         let (word, rest) = split(trimmed);
         if word == "config" {
-            // TOML has its own comments, which need no preceding blank.
+            // TOML has its own comments, which need no preceding space.
             let rest = split(trimmed).1;
             self.or_fail(line, |parser| parser.config(line, text, rest));
             return;
@@ -416,7 +416,7 @@ fn misuse(word: &str) -> String {
     format!("`{word}` is followed by {}", usage(word).expect("only words of the table are checked"))
 }
 
-/// The first word, and the text after its blanks.
+/// The first word, and the text after its spaces.
 fn split(text: &str) -> (&str, &str) {
     match text.split_once([' ', '\t']) {
         Some((word, rest)) => (word, rest.trim_start()),
@@ -424,14 +424,14 @@ fn split(text: &str) -> (&str, &str) {
     }
 }
 
-/// A `#` with blanks on both sides begins a comment; one in a packet can be written `\x23`.
+/// A `#` with spaces on both sides begins a comment; one in a packet can be written `\x23`.
 fn without_comment(text: &str) -> &str {
-    let blank = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_whitespace);
+    let space = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_whitespace);
     let bytes = text.as_bytes();
     let comment = (0..bytes.len()).find(|at| {
         bytes[*at] == b'#'
-            && blank(at.checked_sub(1).map(|before| &bytes[before]))
-            && blank(bytes.get(at + 1))
+            && space(at.checked_sub(1).map(|before| &bytes[before]))
+            && space(bytes.get(at + 1))
     });
     comment.map_or(text, |at| &text[..at]).trim_end()
 }

@@ -225,7 +225,7 @@ fn assert_fits(args: &[&str]) -> String {
     text
 }
 
-/// The verbs that a help text lists: what stands behind two blanks; wrapped lines have more.
+/// The verbs that a help text lists: what stands behind two spaces; wrapped lines have more.
 fn verbs(text: &str) -> Vec<&str> {
     let lines =
         text.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());

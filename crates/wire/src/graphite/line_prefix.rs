@@ -36,11 +36,11 @@ impl LinePrefix {
     /// The text after the prefix, in a line that begins with one.
     pub fn behind(self, line: &[u8]) -> &[u8] {
         // Spaces in the prefix; neither time nor address contains one.
-        let blanks = match self {
+        let spaces = match self {
             LinePrefix::Peer => 1,
             LinePrefix::Syslog => 7,
         };
-        let end = memchr::memchr_iter(b' ', line).nth(blanks - 1);
+        let end = memchr::memchr_iter(b' ', line).nth(spaces - 1);
         end.map_or(line, |end| &line[end + 1..])
     }
 }

@@ -157,15 +157,15 @@ pub(crate) fn replace_bad_bytes(text: &[u8], bad: &[u8], out: &mut Vec<u8>) {
     let mut in_run = false;
     for chunk in text.utf8_chunks() {
         for c in chunk.valid().chars() {
-            let blank = is_blank(c);
-            if blank || c.is_ascii() && bad.contains(&(c as u8)) {
-                if !(blank && in_run) {
+            let space = is_blank(c);
+            if space || c.is_ascii() && bad.contains(&(c as u8)) {
+                if !(space && in_run) {
                     out.push(b'_');
                 }
             } else {
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            in_run = blank;
+            in_run = space;
         }
         if !chunk.invalid().is_empty() {
             out.push(b'_');

@@ -20,7 +20,7 @@ fn put_lines_are_points_or_say_why_not() {
     let table: &[(&str, Result<&str, &str>)] = &[
         ("put sys.cpu 1700000000 3.5 host=h cpu=0", Ok("sys.cpu;cpu=0;host=h 3.5 1700000000")),
         ("put sys.cpu 1700000000 3.5", Ok("sys.cpu 3.5 1700000000")),
-        // The first word may be any, and blanks may be several.
+        // The first word may be any, and spaces may be several.
         ("PUT\tsys.cpu  1700000000 -1e3 a=b ", Ok("sys.cpu;a=b -1e3 1700000000")),
         ("put a 1700000000123 1", Ok("a 1 1700000000")),
         // The last time in seconds, and the first in milliseconds.

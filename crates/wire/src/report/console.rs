@@ -130,17 +130,17 @@ impl Console {
     }
 
     fn finish_tail(&mut self, line: &[u8], out: &mut Vec<u8>) {
-        let blank: &[u8] = if self.pretty() { b" " } else { b"" };
+        let space: &[u8] = if self.pretty() { b" " } else { b"" };
         out.push(b',');
         out.extend_from_slice(line);
         out.extend_from_slice(b"\"pctThreshold\":");
-        out.extend_from_slice(blank);
+        out.extend_from_slice(space);
         bracketed(b"[", &self.percentiles, b"]", out);
         if self.done.left_out > 0 {
             out.push(b',');
             out.extend_from_slice(line);
             out.extend_from_slice(b"\"left_out\":");
-            out.extend_from_slice(blank);
+            out.extend_from_slice(space);
             integer(self.done.left_out, out);
         }
         out.extend_from_slice(if self.pretty() { b"\n}\n" } else { b"}\n" });

@@ -32,7 +32,7 @@ pub(super) fn javascript(time_s: u64) -> String {
     )
 }
 
-/// Perl's `scalar localtime` in UTC: `Tue Nov  7 22:13:22 2023`, the day padded with a blank.
+/// Perl's `scalar localtime` in UTC: `Tue Nov  7 22:13:22 2023`, the day padded with a space.
 pub(super) fn perl_localtime(time_s: u64) -> String {
     let c = Civil::at(time_s);
     let (weekday, month) = (WEEKDAYS[c.weekday], MONTHS[c.month]);

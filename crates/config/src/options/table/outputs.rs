@@ -108,8 +108,8 @@ rows! {
     FILE_FORMS: OutputKind;
     in [OutputGraphiteFile] {
         "peer" => GraphiteFile { peer }: Flag, Toml("false"), "true",
-            "Write the client's address and a blank before each line of a point.",
-            "Clients of a unix socket have no address; `(unknown)` is written. Before aggregates there is only the blank.";
+            "Write the client's address and a space before each line of a point.",
+            "Clients of a unix socket have no address; `(unknown)` is written. Before aggregates there is only the space.";
     }
     in [OutputPerlFile] {
         "path" => PerlFile { path }: Path, Required, "\"/var/log/statsd.stats\"",

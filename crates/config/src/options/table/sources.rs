@@ -139,7 +139,7 @@ rows! {
             Depends("`true` in `union` and `dogstatsd`, `false` in `etsy` and `perl`"), "false",
             "Reject hexadecimal, octal, binary and blank values.";
         "sanitize" => sanitize: Flag, Depends("`true`, but `false` in `dogstatsd`"), "false",
-            "Replace blanks and slashes in names and remove other unusual characters.",
+            "Replace spaces and slashes in names and remove other unusual characters.",
             "Not with `dogstatsd`, where each output makes its names safe.";
         "max_key_bytes" => key_bytes_max: size(0, 1024 * MIB), Depends("`4KiB`, but no limit in `etsy`"), "\"1KiB\"",
             "Longest name with its tags.",

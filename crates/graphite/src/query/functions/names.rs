@@ -192,8 +192,8 @@ pub(crate) fn cacti_style(call: &mut Call<'_>) -> Answer {
         _ if value.is_nan() => "nan".to_owned(),
         Some(system) => {
             let (scaled, suffix) = with_units(value, system, &units);
-            let blank = if units.is_empty() { "" } else { " " };
-            format!("{scaled:.2}{blank}{suffix}")
+            let space = if units.is_empty() { "" } else { " " };
+            format!("{scaled:.2}{space}{suffix}")
         }
         None if units.is_empty() => format!("{value:.2}"),
         None => format!("{value:.2} {units}"),

@@ -26,7 +26,7 @@ pub fn parse(text: &str, options: ParseOptions) -> Result<Expr, QueryError> {
     }
     let mut parser = Parser { text, at: 0, depth: 0, options };
     let result = parser.expression().and_then(|expr| {
-        parser.blanks();
+        parser.spaces();
         if parser.at == text.len() || options.accept_prefix {
             Ok(expr)
         } else {
@@ -36,7 +36,7 @@ pub fn parse(text: &str, options: ParseOptions) -> Result<Expr, QueryError> {
     match result {
         Err(mistake) if options.accept_prefix => {
             let mut parser = Parser { text, at: 0, depth: 0, options };
-            parser.blanks();
+            parser.spaces();
             let at = parser.at;
             parser.path().ok().map(|path| Expr { at, kind: ExprKind::Path(path) }).ok_or(mistake)
         }
@@ -60,13 +60,13 @@ impl Parser<'_> {
         self.rest().chars().next()
     }
 
-    fn blanks(&mut self) {
+    fn spaces(&mut self) {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
-    /// Skips blanks, and this character if it is next.
+    /// Skips spaces, and this character if it is next.
     fn take(&mut self, c: char) -> bool {
-        self.blanks();
+        self.spaces();
         let is_next = self.peek() == Some(c);
         self.at += if is_next { c.len_utf8() } else { 0 };
         is_next
@@ -103,7 +103,7 @@ impl Parser<'_> {
             }
             // Each pipe wraps the expression once more.
             self.nest()?;
-            self.blanks();
+            self.spaces();
             let at = self.at;
             let call = match self.name() {
                 Some(name) => self.call(name, at),
@@ -126,7 +126,7 @@ impl Parser<'_> {
     }
 
     fn operand(&mut self) -> Result<Expr, QueryError> {
-        self.blanks();
+        self.spaces();
         let at = self.at;
         if let Some(name) = self.name() {
             if self.take('(') {
@@ -163,7 +163,7 @@ impl Parser<'_> {
         let (mut args, mut named) = (Vec::new(), Vec::new());
         if !self.take(')') {
             loop {
-                self.blanks();
+                self.spaces();
                 let at = self.at;
                 if let Some(parameter) = self.parameter() {
                     named.push(NamedArg { at, name: parameter, value: self.argument()? });
@@ -196,7 +196,7 @@ impl Parser<'_> {
     }
 
     fn argument(&mut self) -> Result<Expr, QueryError> {
-        self.blanks();
+        self.spaces();
         let at = self.at;
         match self.literal()? {
             Some(literal) => Ok(Expr { at, kind: ExprKind::Literal(literal) }),
@@ -305,14 +305,14 @@ impl Parser<'_> {
             if !self.take(',') {
                 return Err(self.expected("`,` or `)`"));
             }
-            self.blanks();
+            self.spaces();
             let at = self.at;
             let name = self.parameter();
             if *has_names.get_or_insert(name.is_some()) != name.is_some() {
                 let message = "the values of a template all have names, or none has";
                 return Err(QueryError::new(Code::Syntax, message).at(at));
             }
-            self.blanks();
+            self.spaces();
             let place = self.at;
             match self.literal()? {
                 Some(value @ (Literal::Int(_) | Literal::Float(_) | Literal::Text(_))) => {

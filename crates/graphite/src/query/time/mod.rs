@@ -1,6 +1,6 @@
 //! Time expressions of graphite-web: `-1h`, `noon yesterday`, `18:30_20240101`, and offsets such as `1d2h`.
 //!
-//! Path of a text: [`parse_time`] -> `Cleaned` (lower case, no blanks) -> reference and offset -> epoch seconds.
+//! Path of a text: [`parse_time`] -> `Cleaned` (lower case, no spaces) -> reference and offset -> epoch seconds.
 //! Pure: the current time and the zone are arguments. Invariant: any text gives a time or a [`TimeError`], never a panic
 //! (fuzz target `graphite_time`).
 //! Kept as in the original: `12am` is noon, `12pm` is midnight, a month has 30 days and a year 365.
@@ -101,7 +101,7 @@ impl Unit {
     }
 }
 
-/// A text in lower case without blanks, `_` and `,`, with the position of each byte in the original.
+/// A text in lower case without spaces, `_` and `,`, with the position of each byte in the original.
 struct Cleaned {
     text: String,
     places: Vec<usize>,

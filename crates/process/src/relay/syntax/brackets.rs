@@ -16,7 +16,7 @@ type Class = fn(u8) -> bool;
 const CLASSES: &[(&str, Class)] = &[
     ("alnum", |byte| byte.is_ascii_alphanumeric()),
     ("alpha", |byte| byte.is_ascii_alphabetic()),
-    ("blank", |byte| byte == b' ' || byte == b'\t'),
+    ("space", |byte| byte == b' ' || byte == b'\t'),
     ("cntrl", |byte| byte.is_ascii_control()),
     ("digit", |byte| byte.is_ascii_digit()),
     ("graph", |byte| byte.is_ascii_graphic()),

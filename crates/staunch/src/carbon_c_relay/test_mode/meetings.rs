@@ -25,25 +25,25 @@ pub(crate) struct Meetings<'a> {
 
 /// A parsed line of stdin.
 pub(crate) struct Parts<'a> {
-    /// Up to the first blank, including tags.
+    /// Up to the first space, including tags.
     shown: &'a [u8],
     pub(crate) line: Line<'a>,
     tags: &'a [u8],
-    /// The text after the name with its blank; one blank if there is none.
+    /// The text after the name with its space; one space if there is none.
     tail: Vec<u8>,
 }
 
 impl<'a> Parts<'a> {
     /// With `tags_are_name`, a `;` does not end the name.
     pub(crate) fn of(text: &'a [u8], tags_are_name: bool) -> Parts<'a> {
-        let blank = text.iter().position(|byte| matches!(byte, b' ' | b'\t'));
-        let shown = &text[..blank.unwrap_or(text.len())];
+        let space = text.iter().position(|byte| matches!(byte, b' ' | b'\t'));
+        let shown = &text[..space.unwrap_or(text.len())];
         let tags_at = shown.iter().position(|byte| *byte == b';' && !tags_are_name);
         let (name, tags) = shown.split_at(tags_at.unwrap_or(shown.len()));
-        let behind = blank.map_or(&text[text.len()..], |blank| &text[blank + 1..]);
+        let behind = space.map_or(&text[text.len()..], |space| &text[space + 1..]);
         let rest = if tags.is_empty() { behind } else { &text[name.len()..] };
         let mut tail = text[name.len()..].to_vec();
-        if blank.is_none() {
+        if space.is_none() {
             tail.push(b' ');
         }
         Parts { shown, line: Line { name, rest }, tags, tail }
@@ -220,7 +220,7 @@ fn member(member: &Member, out: &mut Vec<u8>) {
     line(out, 2, &[text.as_bytes()]);
 }
 
-/// A line, indented by this many levels of four blanks.
+/// A line, indented by this many levels of four spaces.
 fn line(out: &mut Vec<u8>, depth: usize, parts: &[&[u8]]) {
     let _infallible = write!(out, "{:1$}", "", depth * 4);
     parts.iter().for_each(|part| out.extend_from_slice(part));

@@ -163,13 +163,13 @@ fn rejected(reason: Reject) -> &'static str {
             "Correct the sender, or ignore the count. Only the dialect `perl` counts empty lines."
         }
         Reject::NoValue => {
-            "Correct the sender: the format of a point is `name value time`, separated by blanks."
+            "Correct the sender: the format of a point is `name value time`, separated by spaces."
         }
         Reject::NoTimestamp => {
             "Correct the sender. A source of type `graphite` can set `missing_timestamp = \"now\"` instead."
         }
         Reject::TooManyFields => {
-            "Correct the sender: a name must not contain blanks. `compatibility = \"c-relay\"` accepts such lines, but the \
+            "Correct the sender: a name must not contain spaces. `compatibility = \"c-relay\"` accepts such lines, but the \
              endpoint then has the same problem."
         }
         Reject::BadName => "Correct the sender. `compatibility = \"c-relay\"` replaces such bytes with `_`.",

@@ -60,7 +60,7 @@ fn points(args: &Diff, archives: &[ArchiveDifference]) -> String {
     out
 }
 
-/// Members are sorted, with a blank before each colon.
+/// Members are sorted, with a space before each colon.
 fn json(args: &Diff, archives: &[ArchiveDifference], is_summary: bool) -> String {
     let number = |value: Option<f64>| value.map_or_else(|| "null".to_owned(), repr);
     let one = |(at, one): (usize, &ArchiveDifference)| {

@@ -92,7 +92,7 @@ impl Terminal {
         see(self.screen.lock().expect("no reader panics").screen())
     }
 
-    /// The rows of the screen, without the blanks at their ends.
+    /// The rows of the screen, without the spaces at their ends.
     pub(crate) fn rows(&self) -> Vec<String> {
         self.look(|screen| screen.rows(0, screen.size().1).map(|row| row.trim_end().to_owned()).collect())
     }

@@ -3,7 +3,7 @@
 //! Leading and trailing dots of a name are removed and runs of dots become one, since carbon's files cannot tell such
 //! names apart. Tags, whether as `name;tag=value` or as `name{tag="value"}`, become `;tag=value` in byte order; of a
 //! repeated tag the last one counts.
-//! Invariant: the output contains no blank and no control character; normalising it again changes nothing.
+//! Invariant: the output contains no space and no control character; normalising it again changes nothing.
 
 use std::borrow::Cow;
 

@@ -20,7 +20,7 @@ struct Read {
     lines: u64,
 }
 
-/// Name, tags, the rest of the line with its blank.
+/// Name, tags, the rest of the line with its space.
 type Line = (Vec<u8>, Vec<u8>, Vec<u8>);
 
 /// Options that together reach every branch.
@@ -181,8 +181,8 @@ fn parsed(options: &Options, line: &[u8], now_s: u64) -> Result<Line, Reject> {
     let fields: Vec<&str> = match compatibility {
         Compatibility::GoCarbon => text.split(' ').collect(),
         Compatibility::Carbon => {
-            let blank = |c: char| c.is_whitespace() || ['\x1c', '\x1d', '\x1e', '\x1f'].contains(&c);
-            text.split(blank).filter(|field| !field.is_empty()).collect()
+            let space = |c: char| c.is_whitespace() || ['\x1c', '\x1d', '\x1e', '\x1f'].contains(&c);
+            text.split(space).filter(|field| !field.is_empty()).collect()
         }
         _ => text.split([' ', '\t']).filter(|field| !field.is_empty()).collect(),
     };

@@ -1,6 +1,6 @@
 //! carbon-c-relay's sanitising of a line (spec graphite §1.1.2), except for its changes to numbers.
 //!
-//! The name is sanitised byte by byte; blanks after it are folded; values and times are not checked. The original
+//! The name is sanitised byte by byte; spaces after it are folded; values and times are not checked. The original
 //! program keeps removing dots after the name, so that `.5` becomes `5`: that is a bug, and not copied.
 //! Not here: CR, which ends a line and is removed before.
 
@@ -23,7 +23,7 @@ pub(super) fn cleaned(kept: &Kept) -> [u8; 256] {
 /// Appends the sanitised `line` without LF.
 ///
 /// # Errors
-/// `NoName` when the name is empty after sanitising, `NoValue` when no blank follows it. A name followed by a blank
+/// `NoName` when the name is empty after sanitising, `NoValue` when no space follows it. A name followed by a space
 /// and nothing else is forwarded, as in the original program.
 pub(super) fn clean(cleaned: &[u8; 256], line: &[u8], out: &mut Vec<u8>) -> Result<Parts, Reject> {
     let begin = out.len();
@@ -67,16 +67,16 @@ pub(super) fn clean(cleaned: &[u8; 256], line: &[u8], out: &mut Vec<u8>) -> Resu
     Ok(Parts { name_len, tags_len: 0 })
 }
 
-/// Appends `text` with each run of blanks as one space.
+/// Appends `text` with each run of spaces as one space.
 fn fold_blanks(text: &[u8], out: &mut Vec<u8>) {
     let mut after_blank = false;
     for byte in text {
-        let blank = matches!(byte, b' ' | b'\t');
-        if !blank {
+        let space = matches!(byte, b' ' | b'\t');
+        if !space {
             out.push(*byte);
         } else if !after_blank {
             out.push(b' ');
         }
-        after_blank = blank;
+        after_blank = space;
     }
 }

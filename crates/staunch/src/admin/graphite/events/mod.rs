@@ -45,7 +45,7 @@ struct Posted {
     data: Option<serde_json::Value>,
 }
 
-/// A list, or words with blanks between them.
+/// A list, or words with spaces between them.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum TagsPosted {
