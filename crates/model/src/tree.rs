@@ -47,13 +47,19 @@ pub trait TreeFile: fmt::Debug {
     fn unlock(&self) -> Result<(), DiskError>;
 }
 
+/// What identifies a folder on its machine: file system and number. Equal for all names of one folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FolderId(pub u64, pub u64);
+
 /// What an entry of a folder is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryKind {
     /// A regular file, or a link to one.
     File,
-    /// A folder, or a link to one.
+    /// A folder.
     Folder,
+    /// A link to a folder, with what identifies that folder: such links can lead in circles.
+    FolderLink(FolderId),
     /// A pipe, a socket, a device, or a link that leads nowhere.
     Other,
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use model::{DiskError, EntryKind, FileFacts, FileTree, Reserved, TreeFile};
+use model::{DiskError, EntryKind, FileFacts, FileTree, FolderId, Reserved, TreeFile};
 
 use crate::clock::Clock;
 use crate::disk::{is_same, reason};
@@ -292,7 +292,7 @@ impl FileTree for Tree {
                 Ok(kind) if kind.is_dir() => EntryKind::Folder,
                 _ => match fs::metadata(entry.path()) {
                     Ok(found) if found.is_file() => EntryKind::File,
-                    Ok(found) if found.is_dir() => EntryKind::Folder,
+                    Ok(found) if found.is_dir() => link_to(&found),
                     _ => EntryKind::Other,
                 },
             };
@@ -348,6 +348,18 @@ impl FileTree for Tree {
         sync_file_system(&self.opened).map_err(reason)?;
         self.check_in_place()
     }
+}
+
+#[cfg(unix)]
+fn link_to(folder: &fs::Metadata) -> EntryKind {
+    use std::os::unix::fs::MetadataExt as _;
+    EntryKind::FolderLink(FolderId(folder.dev(), folder.ino()))
+}
+
+/// Nothing identifies the folder: links are not followed.
+#[cfg(not(unix))]
+fn link_to(_: &fs::Metadata) -> EntryKind {
+    EntryKind::Other
 }
 
 #[cfg(unix)]

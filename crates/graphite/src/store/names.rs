@@ -1,11 +1,12 @@
 //! The catalog of a store: names of files and of series in memory, found for queries, and removed.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
-use model::{DiskError, EntryKind, FileTree};
+use model::{DiskError, EntryKind, FileTree, FolderId};
 
 use super::{Names, Refusal, Store, locked};
 use crate::catalog::saved::{Journal, Snapshot};
@@ -223,6 +224,8 @@ pub struct Walk {
     folders: Vec<String>,
     /// Series whose file was seen: a bit for each id.
     seen: Vec<u64>,
+    /// Folders that a link has led to.
+    linked: BTreeSet<FolderId>,
     /// The next id whose file is looked for.
     next: u32,
     report: WalkReport,
@@ -230,7 +233,13 @@ pub struct Walk {
 
 impl Default for Walk {
     fn default() -> Walk {
-        Walk { folders: vec![String::new()], seen: Vec::new(), next: 0, report: WalkReport::default() }
+        Walk {
+            folders: vec![String::new()],
+            seen: Vec::new(),
+            linked: BTreeSet::new(),
+            next: 0,
+            report: WalkReport::default(),
+        }
     }
 }
 
@@ -284,11 +293,10 @@ impl Walk {
             entries += 1;
             let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
             match kind {
-                // Links can lead in a circle: a path is as deep as a name can be.
-                EntryKind::Folder if path.len() < crate::whisper::names::PATH_BYTES_MAX => {
-                    self.folders.push(path)
-                }
-                EntryKind::Folder | EntryKind::Other => {}
+                EntryKind::Folder => self.folders.push(path),
+                // Links can lead in circles: each folder is listed once by a link.
+                EntryKind::FolderLink(id) if self.linked.insert(id) => self.folders.push(path),
+                EntryKind::FolderLink(_) | EntryKind::Other => {}
                 EntryKind::File => match name_of(&path) {
                     NameOfPath::Name(name) => names.push(name),
                     NameOfPath::Hash(_) => self.report.hashed += 1,

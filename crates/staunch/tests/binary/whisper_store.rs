@@ -229,6 +229,31 @@ fn max_bytes_removes_whole_files_only_in_a_folder_that_staunch_created() {
 }
 
 #[test]
+fn links_that_lead_in_circles_are_followed_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path().join("whisper");
+    let elsewhere = folder.path().join("elsewhere");
+    for (at, name) in [(&tree, "a"), (&tree, "b"), (&elsewhere, "c")] {
+        fs::create_dir_all(at.join(name)).expect("created");
+        // What is in it is not looked at for its name.
+        fs::write(at.join(name).join("x.wsp"), b"").expect("written");
+    }
+    let link = |to: &str, at: &str| std::os::unix::fs::symlink(to, tree.join(at)).expect("made");
+    for number in 0..20 {
+        link("../b", &format!("a/b{number}"));
+        link("../a", &format!("b/a{number}"));
+    }
+    link(".", "a/self");
+    link(elsewhere.to_str().expect("plain"), "far");
+    let mut daemon = Builder::native(&config(&tree, "")).start();
+    // Three folders and the root, and once more by links: to a, b and elsewhere.
+    daemon.wait_logged("files of series in 7 folders");
+    let found = daemon.json("/metrics/find?query=far.c.*");
+    assert_eq!(found[0]["id"], "far.c.x", "{found}");
+    daemon.stop();
+}
+
+#[test]
 fn answers_name_the_series_whose_files_cannot_be_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let tree = folder.path().join("whisper");
