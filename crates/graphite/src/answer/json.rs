@@ -119,6 +119,32 @@ fn short_decimal(value: f64, is_integer: bool, cell: &mut [u8; CELL_BYTES], at: 
     )
 }
 
+/// The same for other numbers with a fraction, of a usual magnitude: in this range the shortest digits of Rust and Python have one form.
+fn long_decimal(value: f64, is_integer: bool, cell: &mut [u8; CELL_BYTES], at: usize) -> Option<usize> {
+    if is_integer || !(1e-4..EXACT_INTEGER_END).contains(&value.abs()) || value as i64 as f64 == value {
+        return None;
+    }
+    let mut buffer = zmij::Buffer::new();
+    let text = buffer.format_finite(value).as_bytes();
+    let end = at + text.len();
+    // Copies of a fixed length need no call.
+    match (text.first_chunk::<16>(), text.last_chunk::<16>()) {
+        (Some(first), Some(last)) => {
+            cell[at..at + 16].copy_from_slice(first);
+            cell[end - 16..end].copy_from_slice(last);
+        }
+        _ => cell[at..end].copy_from_slice(text),
+    }
+    Some(end)
+}
+
+/// Appends the first bytes of a cell: all of it, by a copy of a fixed length, and then without the rest.
+fn push_cell(cell: &[u8; CELL_BYTES], length: usize, out: &mut Vec<u8>) {
+    let end = out.len() + length;
+    out.extend_from_slice(cell);
+    out.truncate(end);
+}
+
 fn push_value(value: f64, is_integer: bool, out: &mut Vec<u8>) {
     if value.is_nan() {
         out.extend_from_slice(b"null");
@@ -136,6 +162,9 @@ pub struct JsonOptions {
     pub no_null_points: bool,
 }
 
+/// Most bytes that are reserved because the first series was long.
+const RESERVED_BYTES_MAX: usize = 64 << 20;
+
 /// The series as a list of objects (spec graphite §6.3).
 pub fn series(all: &[Series], options: JsonOptions) -> Vec<u8> {
     let values: usize = all.iter().map(|one| one.values.len()).sum();
@@ -151,8 +180,11 @@ pub fn series(all: &[Series], options: JsonOptions) -> Vec<u8> {
         if !is_first {
             out.extend_from_slice(b", ");
         }
-        is_first = false;
         push_series(one, options, &mut times, &mut out);
+        if std::mem::take(&mut is_first) {
+            // The others are about as long.
+            out.reserve(out.len().saturating_mul(all.len() - 1).min(RESERVED_BYTES_MAX));
+        }
     }
     out.push(b']');
     out
@@ -179,10 +211,11 @@ fn push_series(one: &Series, options: JsonOptions, times: &mut Times, out: &mut 
         if options.no_null_points && value.is_nan() {
             continue;
         }
-        match short_decimal(value, one.is_integer, &mut cell, 1) {
+        let short = short_decimal(value, one.is_integer, &mut cell, 1);
+        match short.or_else(|| long_decimal(value, one.is_integer, &mut cell, 1)) {
             Some(end) => {
                 cell[end..end + TIME_BYTES].copy_from_slice(text);
-                out.extend_from_slice(&cell[..end + usize::from(*length)]);
+                push_cell(&cell, end + usize::from(*length), out);
             }
             None => {
                 out.push(b'[');
@@ -268,6 +301,10 @@ pub(crate) mod tests {
                     let mut text = Vec::new();
                     super::push_number(value, false, &mut text);
                     prop_assert_eq!(String::from_utf8_lossy(&text), crate::query::numbers::repr(value));
+                    let mut cell = [0; super::CELL_BYTES];
+                    if let Some(end) = super::long_decimal(value, false, &mut cell, 1) {
+                        prop_assert_eq!(&cell[1..end], &text);
+                    }
                 }
             }
         }

@@ -109,7 +109,8 @@ fn render_tip(plan: &Plan, scheme: &str, http: SocketAddr) -> Option<String> {
         _ => None,
     })?;
     let server = &plan.http_server;
-    if server.tls.is_some() || server.token_file.is_some() || store.namespace != Namespace::default() {
+    let wants_token = server.token_file.is_some() && !plan.graphite_api.open;
+    if server.tls.is_some() || wants_token || store.namespace != Namespace::default() {
         return None;
     }
     let target = if plan.aggregates().next().is_some() { "stats_counts.hello.world" } else { "hello.world" };
