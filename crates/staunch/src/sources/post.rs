@@ -3,7 +3,8 @@
 //! Path of a point: `accept` -> [`Post::serve`] -> hyper reads the head -> [`Requests::take`] -> pieces of the body -> `Intake::stream` ->
 //! `Exchange` -> the shard's thread -> the answer. Not here: accepting (`accept`), parsing (`pipeline`), the daemon's own HTTP (`admin`).
 //! Invariants: a piece is read when there is room for its points, so that the client has to wait; `200` comes after all points of the body
-//! were handed on. A request in progress at a stop is answered, if its body comes in time.
+//! were handed on. A request in progress at a stop is answered, if its body comes in time. No connection ends while it hands on points
+//! ([`Requests::handing`]): they would have no outcome.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -20,7 +21,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use model::Batches;
 use pipeline::{Complaint, Intake};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use wire::graphite::input::MessageEncoding;
 
 use super::stream::{End, Stream, close, hand_on, more, take_apart, turn_to_read};
@@ -59,7 +60,7 @@ impl Post {
         let Post { stream, client, source } = self;
         slot.wait_begins(Clock::mono_ns());
         let from = format!("{} at {}", stream.shown_peer(client.key), shown(&source.listen));
-        let requests = Requests { client, from: &from, shared, updates, slot };
+        let requests = Requests { client, from: &from, shared, updates, slot, handing: Mutex::new(()) };
         let idle = idle_timeout(&source.plan);
         let end = match stream {
             Stream::Tcp(stream) => requests.serve(stream, idle, orders).await,
@@ -90,6 +91,8 @@ struct Requests<'a> {
     shared: &'a Shared,
     updates: &'a watch::Receiver<StreamSource>,
     slot: &'a ConnectionSlot,
+    /// Locked while points of a body are with nobody else.
+    handing: Mutex<()>,
 }
 
 /// The status and the text of an answer.
@@ -123,22 +126,28 @@ impl Requests<'_> {
         builder.max_headers(HEADERS_MAX).max_buf_size(BUFFER_BYTES);
         let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
         let (mut stops, mut late) = (false, pin!(tokio::time::sleep(Duration::ZERO)));
-        loop {
-            // All other branches are cancel-safe; dropping the served connection closes it.
+        let end = loop {
+            // All other branches are cancel-safe.
             tokio::select! {
                 biased;
                 served = served.as_mut() => {
                     return served.map_or_else(|error| End::Broken(error.to_string()), |()| End::Orderly);
                 }
-                _leave = self.slot.asked_to_leave() => return End::Replaced,
+                _leave = self.slot.asked_to_leave() => break End::Replaced,
                 _order = ordered(orders), if !stops => {
                     stops = true;
                     late.set(tokio::time::sleep(self.shared.last_read_max()));
                     served.as_mut().graceful_shutdown();
                 }
-                () = late.as_mut(), if stops => return End::Stopped,
+                () = late.as_mut(), if stops => break End::Stopped,
             }
+        };
+        tokio::select! {
+            biased;
+            _ended = served.as_mut() => {}
+            _handed_on = self.handing.lock() => {}
         }
+        end
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
@@ -215,12 +224,11 @@ impl Requests<'_> {
     /// The next bytes of a body.
     async fn read(&self, body: &mut Body, bytes: &[u8]) -> Result<(), Answer> {
         let (from, shared) = (self.client.key, self.shared);
-        {
-            // Cancel-safe: nothing of the piece is taken while it waits.
-            let _turn = turn_to_read(&body.intake, from, shared).await;
-            let batch = shared.floor().run(|| take_apart(bytes, &mut body.intake));
-            self.hand_on(body, batch).await?;
-        }
+        // Cancel-safe: nothing of the piece is taken while it waits. One message at a time unfolds, of all sources.
+        let _turn = turn_to_read(&body.intake, from, shared).await;
+        let _handing = self.handing.lock().await;
+        let batch = shared.floor().run(|| take_apart(bytes, &mut body.intake));
+        self.hand_on(body, batch).await?;
         while body.intake.has_more() {
             tokio::task::yield_now().await;
             shared.floor().turn(body.intake.source(), from).await;
@@ -239,6 +247,7 @@ impl Requests<'_> {
     /// The end of a body. Its last line is whole if the request is.
     async fn end(&self, body: &mut Body, is_whole: bool) -> Result<(), Answer> {
         self.shared.floor().turn(body.intake.source(), self.client.key).await;
+        let _handing = self.handing.lock().await;
         if is_whole && !body.intake.takes_messages() && body.intake.has_tail() {
             // A body needs no line feed at its end.
             let batch = self.shared.floor().run(|| take_apart(b"\n", &mut body.intake));
