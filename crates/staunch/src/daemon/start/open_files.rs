@@ -13,7 +13,9 @@ pub(crate) fn make_room(plan: &Plan, outputs: usize) {
         Ok(max) => {
             descriptors::divide(max, outputs);
             let share = descriptors::max(Kind::Source);
-            if share < connections as u64 {
+            // Nobody has asked for the default, and few have more clients than this.
+            let is_enough = share >= ENOUGH && is_default(plan);
+            if share < connections as u64 && !is_enough {
                 tracing::warn!(
                     target: crate::carbon_c_relay::log_targets::NOT_AN_ERROR,
                     "{connections} connections are allowed ({listeners}), but only {max} open files: sources refuse \
@@ -24,6 +26,15 @@ pub(crate) fn make_room(plan: &Plan, outputs: usize) {
         }
         Err(error) => tracing::debug!("cannot raise the limit on open files: {error}"),
     }
+}
+
+/// Connections that are enough where the config says nothing.
+const ENOUGH: u64 = 1_000;
+
+/// True when no source has a limit of connections of its own that is above [`ENOUGH`].
+fn is_default(plan: &Plan) -> bool {
+    let limits = plan.sources.iter().map(|source| source.connections_max);
+    limits.into_iter().all(|most| most == model::limits::CONNECTIONS_MAX || most as u64 <= ENOUGH)
 }
 
 /// Most connections that the stream listeners of a plan may have together, and an explanation: "2 listeners with
