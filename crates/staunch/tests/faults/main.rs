@@ -24,6 +24,7 @@ mod f14;
 mod f15;
 mod f16;
 mod f17;
+mod f18;
 mod f2;
 mod f3;
 mod f4;
@@ -67,6 +68,7 @@ const CASES: &[Case] = &[
     ("F15", f15::run),
     ("F16", f16::run),
     ("F17", f17::run),
+    ("F18", f18::run),
 ];
 
 /// For `--help`.
@@ -75,7 +77,7 @@ Kills, starves and floods the daemon, and counts what was lost (docs/reliability
 
 usage: cargo test -p staunch --test faults -- [CASE…] [options]
 
-  CASE          F1 to F17; all without one
+  CASE          F1 to F18; all without one
   --full        the numbers of docs/reliability.md (an hour), not those of a test
   --seed N      everything random comes from N
   --staunch PATH
