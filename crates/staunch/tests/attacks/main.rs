@@ -35,6 +35,7 @@ mod innocent;
 mod matrix;
 mod name_search;
 mod payloads;
+mod queries;
 mod references;
 mod scene;
 #[path = "../binary/support/mod.rs"]
@@ -66,6 +67,7 @@ const CASES: &[Case] = &[
     ("A11", configs::run),
     ("A12", floods::run),
     ("A13", explain::run),
+    ("A14", queries::run),
     ("C1", clocks::run),
     ("E1", exhausted::inodes),
     ("E2", exhausted::threads),
@@ -78,7 +80,7 @@ Attacks the daemon over loopback, and measures what an innocent peer notices (do
 
 usage: cargo test -p staunch --test attacks -- [CASE…] [options]
 
-  CASE          A1 to A13, C1, E1, E2, X1, M1 to M16; all without one
+  CASE          A1 to A14, C1, E1, E2, X1, M1 to M16; all without one
   --full        the numbers of docs/reliability.md, not those of a test
   --seed N      everything random comes from N
   --staunch PATH

@@ -7,7 +7,7 @@ use graphite::draw::{DrawError, Faces, Options, SERIES_MAX, View, draw};
 use graphite::query::time::{Clock, parse_time};
 use graphite::query::{Code, Compat, QueryError, Range, Request, Series, TimeZone, limit_points, render};
 
-use super::limits::LIMITS;
+use super::limits::{LIMITS, TEXT_VALUES_MAX};
 use super::page::{CSV, MSGPACK, PICKLE, PNG, PROTOBUF, Page, SVG, TEXT, wrapped};
 use super::parameters::{Parameters, bad, zone};
 use super::picture;
@@ -31,6 +31,15 @@ enum Format {
     Protobuf2,
     /// carbonapi's third protocol.
     Protobuf3,
+}
+
+impl Format {
+    fn is_text(self) -> bool {
+        match self {
+            Format::Json | Format::Csv | Format::Raw | Format::Dygraph | Format::Rickshaw => true,
+            Format::Pickle | Format::Msgpack | Format::Protobuf2 | Format::Protobuf3 => false,
+        }
+    }
 }
 
 /// What a client asks for.
@@ -106,6 +115,14 @@ fn data(parameters: &Parameters, format: Format, stores: &mut AllStores) -> Resu
     let (mut series, range) = series(parameters, &zone, stores)?;
     if format == Format::Json {
         limit_points(&mut series, usize::try_from(most).unwrap_or(0));
+    }
+    let values: usize = series.iter().map(|one| one.values.len()).sum();
+    if values > TEXT_VALUES_MAX && format.is_text() {
+        let why = format!(
+            "the answer would have {values} values, and has at most {TEXT_VALUES_MAX}: use a shorter range, narrower globs or \
+             maxDataPoints"
+        );
+        return Err((StatusCode::UNPROCESSABLE_ENTITY, why));
     }
     Ok(match format {
         Format::Json => {
