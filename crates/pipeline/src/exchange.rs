@@ -88,9 +88,21 @@ impl Lane {
         Some(self.popped(from, popped))
     }
 
-    fn pop_in_turn(&mut self) -> Option<(PeerKey, Batches<'static>)> {
-        let (from, popped) = self.batches.pop()?;
-        Some(self.popped(from, popped))
+    /// The batch whose turn it is, with its number.
+    fn pop_numbered(&mut self) -> Option<(u64, PeerKey, Batches<'static>)> {
+        let (from, (number, batch)) = self.batches.pop()?;
+        let (from, batch) = self.popped(from, (number, batch));
+        Some((number, from, batch))
+    }
+
+    /// The same batch is again the next one, as if it had not been popped.
+    fn push_front(&mut self, number: u64, from: PeerKey, batch: Batches<'static>) {
+        self.bytes += batch.memory_bytes();
+        if let Some((next, _)) = self.batches.first_of(from) {
+            self.by_age.remove(next);
+        }
+        self.by_age.insert(number, from);
+        self.batches.push_front(from, (number, batch));
     }
 
     fn popped(
@@ -231,22 +243,26 @@ impl Exchange {
         look: &mut Look,
         mut ready: impl FnMut(&Batches<'static>) -> bool,
     ) -> Option<(PeerKey, Batches<'static>)> {
-        let mut lanes = self.lanes();
-        if lanes.batches == 0 {
-            return None;
-        }
-        let sources = lanes.of.len();
+        let (sources, first) = {
+            let lanes = self.lanes();
+            if lanes.batches == 0 {
+                return None;
+            }
+            (lanes.of.len(), lanes.last + 1)
+        };
         look.waits.resize(sources.max(look.waits.len()), false);
-        let first = lanes.last + 1;
         for source in (first..first + sources).map(|at| at % sources) {
-            let Some((_, batch)) = lanes.of[source].batches.front().filter(|_| !look.waits[source]) else {
+            if look.waits[source] {
                 continue;
-            };
-            if ready(batch) {
+            }
+            // It leaves its lane meanwhile: `ready` looks at all of it, and readers do not wait for that.
+            let Some((number, from, batch)) = self.lanes().of[source].pop_numbered() else { continue };
+            if ready(&batch) {
+                let mut lanes = self.lanes();
                 lanes.last = source;
-                let (from, batch) = lanes.of[source].pop_in_turn()?;
                 return Some((from, self.taken(&mut lanes, batch)));
             }
+            self.lanes().of[source].push_front(number, from, batch);
             look.waits[source] = true;
         }
         None
