@@ -138,11 +138,16 @@ pub struct DiskQueuePlan {
 /// Share of a queue's bound that one segment takes at most: files are removed as a whole.
 const SEGMENTS_MIN: u64 = 8;
 
+/// Segments are at least this large, in queues of four of them or more. A file system that has to make hundreds of files a second spends
+/// more on them than on the records: ext4 looks through the files removed in the last five seconds for each new one.
+const SEGMENT_BYTES_LEAST: u64 = 2 << 20;
+
 impl DiskQueuePlan {
     /// The plan of a queue within `limits`: small queues have small segments.
     pub fn within(limits: QueueLimits, sync_window_ms: u64) -> DiskQueuePlan {
         let usual = DiskQueuePlan::default();
-        let segment_bytes = usual.segment_bytes.min(limits.bytes_max / SEGMENTS_MIN);
+        let least = if limits.bytes_max / 4 >= SEGMENT_BYTES_LEAST { SEGMENT_BYTES_LEAST } else { 0 };
+        let segment_bytes = usual.segment_bytes.min((limits.bytes_max / SEGMENTS_MIN).max(least));
         DiskQueuePlan { limits, sync_window_ms, segment_bytes, ..usual }
     }
 }
@@ -821,5 +826,14 @@ fn a_small_queue_has_small_segments() {
         let limits = QueueLimits { bytes_max, ..QueueLimits::default() };
         DiskQueuePlan::within(limits, 5).segment_bytes
     };
-    assert_eq!((of(QueueLimits::BYTES_MIN), of(4 << 30)), (32 << 10, 64 << 20));
+    let table = [
+        (QueueLimits::BYTES_MIN, 32 << 10),
+        (8 << 20, 2 << 20),
+        ((8 << 20) - 1, (1 << 20) - 1),
+        (64 << 20, 8 << 20),
+        (4 << 30, 64 << 20),
+    ];
+    for (bytes_max, want) in table {
+        assert_eq!(of(bytes_max), want, "a queue of {bytes_max} bytes");
+    }
 }
