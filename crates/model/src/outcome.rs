@@ -77,7 +77,6 @@ reasons! {
     Dropped {
         SeriesMax "series_max" "A new series arrived when the aggregation or the store already had `max_series` of them.",
         TimerValuesMax "timer_values_max" "A timer already had 1,000,000 values in one window.",
-        EventsMax "events_max" "One read of a source contained more than 10,000 events.",
         ExchangeFull "exchange_full" "The exchange to the shard was full, and the source cannot wait.",
         QueueFull "queue_full" "The output's queue was full, and its `when_full` drops records.",
         TooOld "too_old" "The record was in the output's queue for longer than `max_age`.",

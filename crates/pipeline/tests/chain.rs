@@ -331,3 +331,32 @@ fn a_batch_is_taken_in_parts_when_a_later_relay_searches_long() {
     assert_eq!(arrived(&mut world)["o"].len(), 100);
     assert_eq!((source(&world).routed, edge(&world, "two", "one").received), (100, 200));
 }
+
+#[test]
+fn a_batch_of_many_events_is_taken_in_parts_and_none_is_lost() {
+    const EVENTS: usize = 12_000;
+    let text = "[sources.app]\ntype = \"statsd\"\ndialect = \"dogstatsd\"\n\
+                [outputs.o]\ntype = \"event_file\"\nfrom = [\"app\"]\npath = \"events.json\"\n";
+    for more in [0, 1, 5] {
+        let lines: String = (0..EVENTS).map(|n| format!("_e{{5,1}}:{n:05}|t\n")).collect();
+        let mut world = World::new(plan_of(text), 1);
+        let mut intake = world.shard.intakes(&world.plan, SourceId(0), &world.accounts).make();
+        let mut scratch = Scratch::default();
+        let spans = [Span::new(0, lines.len())];
+        let batch = intake.datagrams(lines.as_bytes(), &spans, START, &mut scratch);
+        let (mut parts, mut left) = (0, Some(batch.into_owned()));
+        while let Some(batch) = left {
+            let mut slices = 0;
+            left = world.shard.push_while(batch, START, &mut world.routed, &mut || {
+                slices += 1;
+                slices <= more
+            });
+            parts += 1;
+        }
+        assert_eq!(parts, 12_usize.div_ceil(more + 1), "a thousand events, and {more} thousand more");
+        let events = arrived(&mut world).remove("o").expect("they arrived");
+        assert_eq!(events.len(), EVENTS);
+        assert!(events[EVENTS - 1].contains("11999"), "{}", events[EVENTS - 1]);
+        assert_eq!(source(&world).routed, EVENTS as u64);
+    }
+}

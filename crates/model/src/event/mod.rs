@@ -127,6 +127,14 @@ impl Events<'_> {
         }
     }
 
+    /// Removes the first events; the arena keeps their texts.
+    pub fn skip(&mut self, events: usize) {
+        match &mut self.events {
+            Cow::Borrowed(all) => *all = &all[events..],
+            Cow::Owned(all) => drop(all.drain(..events)),
+        }
+    }
+
     /// Memory that they take beside its owner.
     pub(crate) fn memory_bytes(&self) -> usize {
         let Events { text, events, tags, entries, ratios } = self;

@@ -321,3 +321,25 @@ fn events_are_stored_up_to_each_limit_and_leave_nothing_past_it() {
         assert_eq!(events, EventsBuilder::default());
     }
 }
+
+#[test]
+fn events_that_are_skipped_leave_the_others_as_they_are() {
+    let mut builder = EventsBuilder::default();
+    for host in ["a", "b", "c"] {
+        let mut event = builder.event();
+        event.text(TextField::Host, host);
+        event.finish();
+    }
+    let hosts = |events: &Events<'_>| {
+        let hosts = events.view().iter().map(|event| event.text(TextField::Host).unwrap_or("").to_owned());
+        hosts.collect::<Vec<_>>()
+    };
+    for mut events in [builder.batch(), builder.batch().into_owned()] {
+        events.skip(0);
+        assert_eq!(hosts(&events), ["a", "b", "c"]);
+        events.skip(2);
+        assert_eq!(hosts(&events), ["c"]);
+        events.skip(1);
+        assert_eq!(hosts(&events), [""; 0]);
+    }
+}

@@ -28,8 +28,8 @@ pub use self::transforms::{
 use std::sync::Arc;
 
 use model::{
-    AckWhen, Batch, Batches, Dropped, Events, Now, Outcome, OutputId, Packets, Points, Receipt, Records,
-    Samples, SourceAccount, SourceId, TransformId,
+    AckWhen, Batch, Batches, Events, Now, Outcome, OutputId, Packets, Points, Receipt, Records, Samples,
+    SourceAccount, SourceId, TransformId,
 };
 
 use wire::statsd::Parser;
@@ -42,8 +42,8 @@ use crate::shard::routes::SourceRoutes;
 use crate::shard::transforms::relay::Relay;
 use crate::shard::transforms::{TransformRoutes, Transforms};
 
-/// Most events of one batch; further ones are dropped as `events_max`.
-const EVENTS_MAX: usize = 10_000;
+/// Events after which the shard may do something else.
+const EVENTS_AT_ONCE: usize = 1_000;
 
 /// State of one worker: all series, all open blocks.
 pub struct Shard {
@@ -87,8 +87,8 @@ impl Shard {
     }
 
     /// The same, or the first part of it: after a point whose name needed long searches in a relay, or gave many values
-    /// to aggregation rules, it calls `go_on`, and returns the rest of the batches if that returns false. The rest has
-    /// its share of the receipts, and must be pushed before anything else of its source. At least one point has been
+    /// to aggregation rules, and after a thousand events, it calls `go_on`, and returns the rest of the batches if that returns false. The rest has
+    /// its share of the receipts, and must be pushed before anything else of its source. At least one record has been
     /// processed then.
     pub fn push_while<'a>(
         &mut self,
@@ -104,7 +104,13 @@ impl Shard {
                 Records::Samples(samples) => {
                     self.push_samples(source, samples, receipt.take(), now, out, go_on)
                 }
-                Records::Events(events) => self.push_events(source, events, receipt.take(), now, out),
+                Records::Events(events) => {
+                    *receipt = self.push_events(source, events, receipt.take(), now, out, go_on);
+                    if receipt.is_some() {
+                        batches.put_back();
+                        return Some(batches);
+                    }
+                }
                 Records::Points(points) => {
                     *receipt = self.push_points(source, points, receipt.take(), now, out, go_on);
                     if receipt.is_some() {
@@ -190,24 +196,39 @@ impl Shard {
         receipt.into_iter().for_each(|receipt| receipt.settle(Outcome::Filtered));
     }
 
+    /// Returns the receipt of events that are left, which stay in the batch.
     fn push_events(
         &mut self,
         source: SourceId,
-        events: &Events<'_>,
+        events: &mut Events<'_>,
         receipt: Option<Receipt>,
         now: Now,
         out: &mut Routed,
-    ) {
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Option<Receipt> {
         let Shard { sources, outputs, .. } = self;
         let routes = &sources[source.index()].routes;
-        let events = events.view();
-        let taken = events.len().min(EVENTS_MAX);
-        for event in events.iter().take(taken) {
-            routes.events.iter().for_each(|id| outputs[id.index()].event(event, now, out));
+        let outcome = if routes.events.is_empty() { Outcome::Filtered } else { Outcome::Routed };
+        let view = events.view();
+        let mut taken = 0;
+        while taken < view.len() {
+            let some = view.iter().skip(taken).take(EVENTS_AT_ONCE);
+            taken += some.len();
+            for event in some {
+                routes.events.iter().for_each(|id| outputs[id.index()].event(event, now, out));
+            }
+            if receipt.is_some() && taken < view.len() && !go_on() {
+                break;
+            }
         }
-        let Some(mut receipt) = receipt else { return };
-        receipt.split((events.len() - taken) as u64).settle(Outcome::Dropped(Dropped::EventsMax));
-        receipt.settle(if routes.events.is_empty() { Outcome::Filtered } else { Outcome::Routed });
+        let mut receipt = receipt?;
+        if taken == view.len() {
+            receipt.settle(outcome);
+            return None;
+        }
+        receipt.split(taken as u64).settle(outcome);
+        events.skip(taken);
+        Some(receipt)
     }
 
     /// The name of a source.

@@ -97,7 +97,6 @@ struct Reading {
     /// Readers have threads of their own for its datagrams. How many there are by default depends on the machine.
     crosses_threads: bool,
     compressed: bool,
-    events: bool,
 }
 
 fn reading(plan: &Plan, source: &SourcePlan) -> Reading {
@@ -126,7 +125,6 @@ fn reading(plan: &Plan, source: &SourcePlan) -> Reading {
         unix_datagrams: listens(|listen| matches!(listen, Listen::UnixDatagram { .. })),
         crosses_threads: plan.readers != Some(1) && listens(Listen::is_datagram),
         compressed: source.compression != Compression::Plain,
-        events,
     }
 }
 
@@ -138,7 +136,6 @@ fn of_source(plan: &Plan, source: &SourcePlan) -> LossTable {
     zero(&mut table, "rejected", rejects.map(|reason| reason.word()));
     let dropped = Dropped::ALL.iter().filter(|reason| match reason {
         Dropped::Stopped => true,
-        Dropped::EventsMax => reading.events,
         Dropped::ExchangeFull => reading.crosses_threads,
         // Of transforms and outputs.
         Dropped::SeriesMax
@@ -215,7 +212,7 @@ fn of_edge(transform: &TransformPlan, is_result: bool) -> LossTable {
         Dropped::Late | Dropped::Early | Dropped::AggregationRuleFull => transform.kind.drops(**reason),
         Dropped::NonFinitePoint | Dropped::UnsafeName => is_result,
         Dropped::Stopped | Dropped::TooManyCopies => transform.kind.drops(**reason),
-        Dropped::EventsMax | Dropped::ExchangeFull | Dropped::QueueFull | Dropped::TooOld => false,
+        Dropped::ExchangeFull | Dropped::QueueFull | Dropped::TooOld => false,
         Dropped::NoEndpoint | Dropped::TooBig | Dropped::Damaged | Dropped::DiskFailed => false,
         Dropped::ByOperator | Dropped::NotANumber | Dropped::Deleted => false,
         Dropped::InFuture | Dropped::BeforeRetention | Dropped::NamesFull => false,
@@ -273,7 +270,7 @@ fn drops(reason: Dropped, output: &OutputPlan, is_shared_out: bool) -> bool {
         Dropped::SeriesMax => caps_series || stores,
         Dropped::InFuture | Dropped::BeforeRetention | Dropped::NamesFull => stores,
         Dropped::UnusableFile | Dropped::SeriesDeleted => stores,
-        Dropped::TimerValuesMax | Dropped::EventsMax | Dropped::ExchangeFull | Dropped::Late => false,
+        Dropped::TimerValuesMax | Dropped::ExchangeFull | Dropped::Late => false,
         Dropped::Early | Dropped::AggregationRuleFull | Dropped::AggregateFull => false,
         Dropped::TooManyCopies => false,
     }

@@ -194,9 +194,6 @@ fn dropped(reason: Dropped) -> &'static str {
             "Leave `max_exact_timer_values` at its default: a large timer then becomes a sketch with a relative error of 1 %. \
              This loss happens only with `max_exact_timer_values = 0`, above 1,000,000 values of one timer in one window."
         }
-        Dropped::EventsMax => {
-            "Reduce the event rate of the sender. The limit is 10,000 events in one batch of packets."
-        }
         Dropped::ExchangeFull => EXCHANGE_FULL,
         Dropped::QueueFull => {
             "The endpoint was down or slow for so long that the queue filled up, or the disk of the queue is full. Repair the \
