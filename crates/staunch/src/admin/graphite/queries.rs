@@ -50,13 +50,14 @@ pub(in crate::admin) struct Queries {
 
 #[derive(Debug)]
 struct Turns {
-    running: Semaphore,
+    /// A query has its permit until it ends, also after its client has gone away.
+    running: Arc<Semaphore>,
     waiting: Semaphore,
 }
 
 impl Default for Turns {
     fn default() -> Turns {
-        Turns { running: Semaphore::new(RUNNING_MAX), waiting: Semaphore::new(WAITING_MAX) }
+        Turns { running: Arc::new(Semaphore::new(RUNNING_MAX)), waiting: Semaphore::new(WAITING_MAX) }
     }
 }
 
@@ -93,12 +94,14 @@ impl Queries {
             Asker::Node => &self.of_nodes,
         };
         let waiting = turns.waiting.try_acquire().map_err(|_full| busy("too many queries are waiting"))?;
-        let running = tokio::time::timeout(TIME_MAX, turns.running.acquire()).await;
+        let running = tokio::time::timeout(TIME_MAX, Arc::clone(&turns.running).acquire_owned()).await;
         let running = running.map_err(|_late| busy("other queries took all the time"))?;
+        let running = running.expect("nobody closes it");
         drop(waiting);
         let cancelled = Arc::new(AtomicBool::new(false));
         let cancel = Cancel(Arc::clone(&cancelled));
         let done = tokio::task::spawn_blocking(move || {
+            let _running = running;
             let now = Clock::now().unix_seconds();
             query(&mut AllStores {
                 stores,
@@ -111,7 +114,7 @@ impl Queries {
             })
         });
         let done = done.await;
-        drop((running, cancel));
+        drop(cancel);
         done.unwrap_or_else(|_panic| {
             Err((StatusCode::INTERNAL_SERVER_ERROR, "the query failed: this is a bug of Staunch".to_owned()))
         })
@@ -283,5 +286,48 @@ fn with(mine: Vec<Fetched>, theirs: Vec<Vec<Fetched>>) -> Vec<Fetched> {
     match parts.len() {
         0 | 1 => parts.pop().unwrap_or_default(),
         _ => peer::joined(parts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_query_whose_client_went_away_counts_as_running_until_it_ends() {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
+        let queries = Arc::new(Queries::default());
+        let (ends, begun) = (mpsc::channel::<()>(), mpsc::channel());
+        let (end, ended) = (ends.0, Arc::new(std::sync::Mutex::new(ends.1)));
+        let run = |name: &'static str, waits: bool| {
+            let (queries, begun, ended) = (Arc::clone(&queries), begun.0.clone(), Arc::clone(&ended));
+            runtime.spawn(async move {
+                let query = move |_: &mut AllStores| {
+                    begun.send(name).unwrap();
+                    if waits {
+                        // Work that is not asked whether it goes on.
+                        let _end = ended.lock().unwrap().recv();
+                    }
+                    Ok(())
+                };
+                queries.run(Arc::default(), query).await
+            })
+        };
+        let first: Vec<_> = (0..RUNNING_MAX).map(|_| run("first", true)).collect();
+        (0..RUNNING_MAX).for_each(|_| assert_eq!(begun.1.recv().unwrap(), "first"));
+        first.iter().for_each(|query| query.abort());
+        for query in first {
+            assert!(runtime.block_on(query).unwrap_err().is_cancelled());
+        }
+        let next = run("next", false);
+        assert_eq!(queries.of_clients.running.available_permits(), 0, "their threads still work");
+        assert!(begun.1.try_recv().is_err());
+        end.send(()).unwrap();
+        assert_eq!(begun.1.recv().unwrap(), "next");
+        assert_eq!(runtime.block_on(next).unwrap(), Ok(()));
+        (1..RUNNING_MAX).for_each(|_| end.send(()).unwrap());
     }
 }
