@@ -23,6 +23,9 @@ const READ_BYTES: usize = 1 << 20;
 /// Pieces of a snapshot that are written before other work is looked at.
 const PIECES: usize = 16;
 
+/// Where names that are not saved come from.
+const COME_BACK: &str = "names come back with their files, those of tagged series with their next points";
+
 /// The names on disk.
 #[derive(Debug)]
 pub(super) struct SavedNames {
@@ -33,6 +36,8 @@ pub(super) struct SavedNames {
     journal: Option<(RealFile, u64)>,
     snapshot_bytes: u64,
     buffer: Vec<u8>,
+    /// Something could not be written: the next call of [`SavedNames::save_changes`] begins a new generation, with all names.
+    has_failed: bool,
 }
 
 impl SavedNames {
@@ -57,9 +62,7 @@ impl SavedNames {
             let report = reader.end();
             if report.damages > 0 {
                 let places = report.damages;
-                tracing::warn!(
-                    "output `{name}`: {file} is damaged in {places} places; their names come back with their files"
-                );
+                tracing::warn!("output `{name}`: {file} is damaged in {places} places; {COME_BACK}");
             }
         }
         let generation = files.newest();
@@ -70,6 +73,7 @@ impl SavedNames {
             journal: None,
             snapshot_bytes: 0,
             buffer: Vec::new(),
+            has_failed: false,
         };
         Ok((saved, reader.finish()))
     }
@@ -86,7 +90,10 @@ impl SavedNames {
         }
         let snapshot = self.folder.create(&format!("snapshot-{generation}.new"))?;
         let journal = self.folder.create(&format!("journal-{generation}"))?;
-        self.save_changes(store)?;
+        if !self.has_failed {
+            self.append_changes(store)?;
+        }
+        self.has_failed = false;
         self.generation = generation;
         self.journal = Some((journal, 0));
         self.snapshot = Some((store.begin_saving(generation), snapshot, 0));
@@ -95,7 +102,19 @@ impl SavedNames {
 
     /// Writes some of a snapshot. False when none is being written.
     pub(super) fn step(&mut self, store: &Store) -> Result<bool, DiskError> {
-        let Some((snapshot, file, at)) = &mut self.snapshot else { return Ok(false) };
+        if self.snapshot.is_none() {
+            return Ok(false);
+        }
+        let written = self.write_pieces(store);
+        if written.is_err() {
+            // The names of these pieces are in no file.
+            (self.snapshot, self.has_failed) = (None, true);
+        }
+        written.map(|()| true)
+    }
+
+    fn write_pieces(&mut self, store: &Store) -> Result<(), DiskError> {
+        let Some((snapshot, file, at)) = &mut self.snapshot else { return Ok(()) };
         self.buffer.clear();
         let mut more = true;
         for _ in 0..PIECES {
@@ -115,11 +134,23 @@ impl SavedNames {
             self.folder.sync_folder("")?;
             self.remove_older()?;
         }
-        Ok(true)
+        Ok(())
     }
 
-    /// Appends the changes of names, and syncs them.
+    /// Appends the changes of names, and syncs them. After an error it begins anew, with all names.
     pub(super) fn save_changes(&mut self, store: &Store) -> Result<(), DiskError> {
+        if self.has_failed {
+            return self.begin(store);
+        }
+        let appended = self.append_changes(store);
+        if appended.is_err() {
+            // These changes are in no file.
+            (self.snapshot, self.has_failed) = (None, true);
+        }
+        appended
+    }
+
+    fn append_changes(&mut self, store: &Store) -> Result<(), DiskError> {
         let Some((file, at)) = &mut self.journal else { return Ok(()) };
         self.buffer.clear();
         store.take_changes(&mut self.buffer);
@@ -267,5 +298,33 @@ mod tests {
         }
         let files = Files::of(&Tree::open(folder).expect("it is there")).expect("it lists");
         assert_eq!((files.snapshots.len(), files.journals.len()), (1, 1), "{files:?}");
+    }
+
+    #[test]
+    fn names_that_could_not_be_written_are_saved_with_the_next_generation() {
+        let held = tempfile::tempdir().expect("a folder");
+        let folder = held.path().join("catalog");
+        let read_only =
+            |saved: &SavedNames, name: String| (saved.folder.open_to_read(&name).expect("it is there"), 0);
+        for fails_in_snapshot in [false, true] {
+            let (mut saved, store) = opened(&folder);
+            saved.begin(&store).expect("made");
+            push(&store, &format!("m{fails_in_snapshot};a=1"));
+            if fails_in_snapshot {
+                let file = saved.folder.open_to_read(&format!("snapshot-{}.new", saved.generation));
+                saved.snapshot.as_mut().expect("begun").1 = file.expect("it is there");
+                saved.save_changes(&store).expect("written");
+                assert!(saved.step(&store).is_err());
+            } else {
+                saved.journal = Some(read_only(&saved, format!("journal-{}", saved.generation)));
+                assert!(saved.save_changes(&store).is_err());
+            }
+            assert_eq!(saved.step(&store), Ok(false), "what is incomplete never looks complete");
+            push(&store, &format!("n{fails_in_snapshot};a=1"));
+            saved.save_changes(&store).expect("a new generation");
+            while saved.step(&store).expect("written") {}
+        }
+        let (_, store) = opened(&folder);
+        assert_eq!(names(&store, held.path()), ["mfalse;a=1", "mtrue;a=1", "nfalse;a=1", "ntrue;a=1"]);
     }
 }
