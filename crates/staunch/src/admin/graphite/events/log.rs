@@ -1,7 +1,8 @@
 //! Events in memory and in a file of JSON lines, the newest at its end.
 //!
 //! The file is read when it is longer than what is known of it, so a process that takes over sees the events of the one before. Limits:
-//! events ([`EventLog::new`]) and the size of each ([`Event::check`]). A file with twice as many lines as events is written anew.
+//! events ([`EventLog::new`]), the size of each ([`Event::check`]) and of all ([`ALL_BYTES_MAX`]). A file with twice as many lines as events is written
+//! anew.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -17,6 +18,13 @@ const DATA_BYTES_MAX: usize = 64 << 10;
 /// Most tags of an event, and the longest one.
 const TAGS_MAX: usize = 100;
 const TAG_BYTES_MAX: usize = 255;
+
+/// Most bytes of all events in memory. The oldest make room, as above the limit in number.
+const ALL_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of an event beside its texts, and of a tag beside its text.
+const EVENT_BYTES: usize = size_of::<((i64, u64), Event)>();
+const TAG_BYTES: usize = size_of::<String>();
 
 /// Longest line of the file: an event of the largest size, with every byte escaped.
 const LINE_BYTES_MAX: u64 = 1 << 20;
@@ -63,6 +71,12 @@ impl Event {
         tags.is_empty() || if any { known.any(|has| has) } else { known.all(|has| has) }
     }
 
+    /// Memory that it takes, about.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let tags: usize = self.tags.iter().map(|tag| tag.len() + TAG_BYTES).sum();
+        EVENT_BYTES + self.what.len() + self.data.len() + tags
+    }
+
     /// Its order among others.
     fn key(&self) -> (i64, u64) {
         (self.when, self.id)
@@ -75,6 +89,9 @@ pub(super) struct EventLog {
     path: PathBuf,
     events_max: usize,
     events: BTreeMap<(i64, u64), Event>,
+    /// Memory that the events take.
+    bytes: usize,
+    bytes_max: usize,
     /// How much of the file is known, and its lines.
     read_bytes: u64,
     lines: usize,
@@ -84,7 +101,16 @@ pub(super) struct EventLog {
 impl EventLog {
     /// Of a file, which need not exist.
     pub(super) fn new(path: PathBuf, events_max: usize) -> EventLog {
-        EventLog { path, events_max, events: BTreeMap::new(), read_bytes: 0, lines: 0, next_id: 1 }
+        EventLog {
+            path,
+            events_max,
+            events: BTreeMap::new(),
+            bytes: 0,
+            bytes_max: ALL_BYTES_MAX,
+            read_bytes: 0,
+            lines: 0,
+            next_id: 1,
+        }
     }
 
     /// Most events from now on.
@@ -107,6 +133,7 @@ impl EventLog {
             // Another process wrote it anew, or somebody removed it.
             (self.read_bytes, self.lines) = (0, 0);
             self.events.clear();
+            self.bytes = 0;
         }
         if length == self.read_bytes {
             return Ok(());
@@ -156,7 +183,9 @@ impl EventLog {
         self.lines += 1;
         let id = event.id;
         self.insert(event);
-        if self.lines > 2 * self.events_max.max(1000) {
+        // A text takes more bytes in JSON than in memory, so a file of twice the limit in bytes may need no event less.
+        let is_long = self.read_bytes > 2 * self.bytes_max as u64 && self.lines > 2 * self.events.len();
+        if is_long || self.lines > 2 * self.events_max.max(1000) {
             self.write_anew()?;
         }
         Ok(id)
@@ -164,13 +193,17 @@ impl EventLog {
 
     fn insert(&mut self, event: Event) {
         self.next_id = self.next_id.max(event.id.saturating_add(1));
-        self.events.insert(event.key(), event);
+        self.bytes += event.memory_bytes();
+        if let Some(before) = self.events.insert(event.key(), event) {
+            self.bytes -= before.memory_bytes();
+        }
         self.make_room();
     }
 
     fn make_room(&mut self) {
-        while self.events.len() > self.events_max {
-            self.events.pop_first();
+        while self.events.len() > self.events_max || self.bytes > self.bytes_max {
+            let Some((_, oldest)) = self.events.pop_first() else { break };
+            self.bytes -= oldest.memory_bytes();
         }
     }
 
@@ -288,5 +321,26 @@ mod tests {
         {
             assert_eq!((one.has(&tags(words), false), one.has(&tags(words), true)), (all, any), "{words:?}");
         }
+    }
+
+    #[test]
+    fn events_have_a_limit_in_bytes_in_memory_and_in_the_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("events.jsonl");
+        let large = |when| Event { data: "x".repeat(DATA_BYTES_MAX), ..event(when, &["a"]) };
+        let room = 4 * large(1).memory_bytes();
+        let mut log = EventLog { bytes_max: room, ..EventLog::new(path.clone(), 1_000) };
+        for when in 1..=40 {
+            log.add(large(when)).expect("it is written");
+            let bytes: usize = log.events.values().map(Event::memory_bytes).sum();
+            assert_eq!(log.bytes, bytes);
+            assert!(bytes <= room && log.events.len() == 4.min(when as usize), "{when}: {bytes}");
+            let file = fs::metadata(&path).expect("it is there").len();
+            assert!(file <= 3 * room as u64, "{when}: {file}");
+        }
+        let mut other = EventLog { bytes_max: room, ..EventLog::new(path, 1_000) };
+        other.refresh().expect("readable");
+        let times = |log: &EventLog| log.between(0, 100).map(|event| event.when).collect::<Vec<_>>();
+        assert_eq!((times(&log), times(&other)), (vec![37, 38, 39, 40], vec![37, 38, 39, 40]));
     }
 }

@@ -23,6 +23,9 @@ use graphite::query::time::{Clock, parse_time};
 /// Most bytes of an event as JSON.
 pub(super) const EVENT_BYTES_MAX: usize = 256 << 10;
 
+/// Most bytes of events in one answer, as they are in memory.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+
 /// Events on the page for people.
 const SHOWN: usize = 100;
 
@@ -108,6 +111,13 @@ impl Events {
         };
         let log = self.log(plan)?;
         let found: Vec<&Event> = log.between(from, until).filter(|event| event.has(&tags, any)).collect();
+        if found.iter().map(|event| event.memory_bytes()).sum::<usize>() > ANSWER_BYTES_MAX {
+            let why = format!(
+                "these {} events have more than 16 MiB: narrow the range with `from` and `until`, or name `tags`",
+                found.len()
+            );
+            return Err((StatusCode::UNPROCESSABLE_ENTITY, why));
+        }
         wrapped(parameters, json(&found)?)
     }
 
