@@ -136,7 +136,8 @@ pub(super) fn front(api: &Api, request: &Request<Body>) -> Result<(), Response> 
         };
         refuse(api, request, why, &what);
         answer
-    })
+    })?;
+    origins::script(&api.shared, request).map_err(|why| refused(StatusCode::FORBIDDEN, why))
 }
 
 /// Counts a rejection, and logs the client and `what`, once a minute for each reason; never the wrong token.

@@ -99,10 +99,13 @@ fn mistakes_name_their_place_and_what_to_do() {
         ("/render?target=a&width=4001", 400, "`width` is a whole number of pixels from 10 to 4000"),
         ("/render?target=a&width=2001&height=2000", 400, "at most 4000000 pixels"),
         ("/render?target=a&format=svg&areaMode=some", 400, "`areaMode` is one of none, first, all, stacked"),
-        ("/render?target=a&format=svg&jsonp=alert(1)", 400, "`jsonp` is the name of a function"),
+        (
+            "/render?target=a&format=svg&jsonp=alert",
+            403,
+            "`jsonp` is for web pages of `http.allowed_origins`",
+        ),
         ("/metrics/find", 400, "Missing required parameter 'query'"),
         ("/metrics/find?query=a&format=xml", 400, "Invalid value for 'format' parameter"),
-        ("/metrics/find?query=a&jsonp=alert(1)", 400, "`jsonp` is the name of a function"),
         ("/tags/findSeries", 400, "{\"error\": \"no tag expressions specified\"}"),
         ("/functions/nothing", 404, "there is no function `nothing`"),
         ("/render?target=randomWalk('a')&from=-100y&format=json", 422, "points"),
@@ -128,8 +131,13 @@ fn mistakes_name_their_place_and_what_to_do() {
 
 /// The head and the bytes of an answer.
 fn bytes_of(daemon: &Daemon, path: &str) -> (String, Vec<u8>) {
+    bytes_with(daemon, "", path)
+}
+
+/// The same with further headers, each with its end.
+fn bytes_with(daemon: &Daemon, headers: &str, path: &str) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(daemon.http()).expect("it listens");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("it answers");
@@ -227,11 +235,38 @@ fn images_are_png_unless_svg_is_asked_for() {
         assert!(svg.contains(&format!(">servers.web{web}.cpu</text>")), "{svg}");
     }
     assert!(svg.contains(">A&amp;B</text>") && svg.contains("metadata = {"), "{svg}");
-    let (head, body) = bytes_of(&daemon, &format!("{cpu}&format=svg&jsonp=show"));
+    let page = "Referer: http://localhost/page\r\n";
+    let (head, body) = bytes_with(&daemon, page, &format!("{cpu}&format=svg&jsonp=show"));
     assert!(head.contains("text/javascript") && body.starts_with(b"show(\"<svg "), "{head}");
     let (_, none) = bytes_of(&daemon, "/render?target=nothing&format=svg");
     assert!(String::from_utf8_lossy(&none).contains(">No Data</text>"));
     let (_, empty) = bytes_of(&daemon, "/render");
     assert_eq!(size_of_png(&empty), (330, 250), "no target");
+    daemon.stop();
+}
+
+#[test]
+fn only_pages_of_allowed_origins_get_data_as_a_script() {
+    let config = "[http]\nlisten = \"127.0.0.1:0\"\nallowed_origins = [\"https://wiki.example.org\"]\n\
+        [sources.lines]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+        [outputs.store]\ntype = \"whisper\"\nfrom = [\"lines\"]\n";
+    let mut daemon = Builder::native(config).start();
+    for (referer, function, status) in [
+        ("https://wiki.example.org/page?x", "show", "200"),
+        ("https://wiki.example.org", "show", "200"),
+        ("http://localhost/", "show", "200"),
+        ("https://evil.example.org/https://wiki.example.org/", "show", "403"),
+        ("https://wiki.example.org.evil/", "show", "403"),
+        ("", "show", "403"),
+        ("https://evil.example.org/", "", "200"),
+        ("https://wiki.example.org/", "alert(1)", "400"),
+    ] {
+        let header = if referer.is_empty() { String::new() } else { format!("Referer: {referer}\r\n") };
+        let path = format!("/metrics/find?query=*&jsonp={function}");
+        let (head, body) = bytes_with(&daemon, &header, &path);
+        let body = String::from_utf8_lossy(&body);
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{referer} {function}: {head}");
+        assert_eq!(body.starts_with("show("), status == "200" && function == "show", "{referer}: {body}");
+    }
     daemon.stop();
 }
