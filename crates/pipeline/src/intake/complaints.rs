@@ -30,23 +30,43 @@ pub(crate) fn note_complaint(
     bytes: &[u8],
     first_reject: Option<(Reject, Span)>,
     account: &SourceAccount,
-    complaints: &mut Vec<Complaint>,
+    complaints: &mut Complaints,
 ) {
     let Some((reason, line)) = first_reject else { return };
     complain(name, account, reason, complaints, Some(line.at), || quote(line.of(bytes)));
 }
 
-/// Notes a complaint if it is the source's first for this reason: at most one each, so only a few ever wait.
+/// Complaints that nobody has taken yet.
+#[derive(Debug, Default)]
+pub(crate) struct Complaints {
+    /// The source's first of a reason: at most one each, so only a few ever wait.
+    pub(crate) for_the_log: Vec<Complaint>,
+    /// Whether this intake's own first one is kept for its client.
+    pub(crate) keeps_first: bool,
+    /// The intake's own first one, if it is kept.
+    pub(crate) first: Option<Complaint>,
+}
+
+/// Notes a complaint if it is the source's first for this reason, or the intake's first, if that is kept.
 pub(crate) fn complain(
     source: &str,
     account: &SourceAccount,
     reason: Reject,
-    complaints: &mut Vec<Complaint>,
+    complaints: &mut Complaints,
     at: Option<u32>,
     line: impl FnOnce() -> String,
 ) {
-    if account.first_complaint(reason) {
-        complaints.push(Complaint { source: source.to_owned(), reason, line: line(), at });
+    let is_new = account.first_complaint(reason);
+    let is_first = complaints.keeps_first && complaints.first.is_none();
+    if !is_new && !is_first {
+        return;
+    }
+    let complaint = Complaint { source: source.to_owned(), reason, line: line(), at };
+    if is_first {
+        complaints.first = Some(complaint.clone());
+    }
+    if is_new {
+        complaints.for_the_log.push(complaint);
     }
 }
 

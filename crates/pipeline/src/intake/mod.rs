@@ -40,7 +40,7 @@ use wire::frame::LengthFramer;
 use wire::graphite::input::MessageEncoding;
 
 use crate::Answer;
-use crate::intake::complaints::{complain, note_complaint, quote};
+use crate::intake::complaints::{Complaints, complain, note_complaint, quote};
 use crate::intake::first_line::Beginning;
 use crate::intake::framing::Framing;
 use crate::intake::points::Messages;
@@ -75,7 +75,7 @@ pub struct Intake {
     beginning: Beginning,
     /// Messages that unfold to more than one batch holds.
     messages: Messages,
-    complaints: Vec<Complaint>,
+    complaints: Complaints,
     /// Nothing more of the connection can be read.
     broken: Option<Broken>,
     /// The client gets acknowledgements.
@@ -149,7 +149,7 @@ impl IntakeMaker {
             unfinished_bytes_max: *unfinished_bytes_max,
             decompressor_bytes: 0,
             messages: Messages::default(),
-            complaints: Vec::new(),
+            complaints: Complaints::default(),
             broken: None,
             replies: None,
             protocol_replies: Vec::new(),
@@ -565,7 +565,17 @@ impl Intake {
 
     /// The first bad line of a kind that has not been reported yet. Call it after each read.
     pub fn take_complaint(&mut self) -> Option<Complaint> {
-        self.complaints.pop()
+        self.complaints.for_the_log.pop()
+    }
+
+    /// From now on the first bad line is kept, for the client's answer, whether the source has had others or not.
+    pub fn keep_first_complaint(&mut self) {
+        self.complaints.keeps_first = true;
+    }
+
+    /// The first bad line since [`Self::keep_first_complaint`].
+    pub fn first_complaint(&self) -> Option<&Complaint> {
+        self.complaints.first.as_ref()
     }
 
     /// The complete part of a packet that lost its end: the lines up to its last LF. The cut line is rejected as

@@ -112,7 +112,6 @@ struct Body {
     source: StreamSource,
     intake: Intake,
     points: u64,
-    first_bad: Option<Complaint>,
 }
 
 impl Requests<'_> {
@@ -218,7 +217,8 @@ impl Requests<'_> {
         };
         intake.set_peer(peer(self.client.address));
         intake.set_peer_key(self.client.key);
-        Ok(Body { source, intake, points: 0, first_bad: None })
+        intake.keep_first_complaint();
+        Ok(Body { source, intake, points: 0 })
     }
 
     /// The next bytes of a body.
@@ -258,17 +258,16 @@ impl Requests<'_> {
     }
 
     async fn hand_on(&self, body: &mut Body, batch: Batches<'static>) -> Result<(), Answer> {
-        let Body { source, intake, points, first_bad } = body;
+        let Body { source, intake, points } = body;
         while let Some(complaint) = intake.take_complaint() {
             (source.complaints)(&complaint, self.from);
-            first_bad.get_or_insert(complaint);
         }
         let more = batch.records();
         if hand_on(batch, self.client.key, self.shared).await {
             *points += more;
             return Ok(());
         }
-        let why = format!("the daemon stops; {points} points were accepted");
+        let why = format!("the daemon stops; {points} points accepted");
         Err((StatusCode::SERVICE_UNAVAILABLE, why))
     }
 }
@@ -276,11 +275,12 @@ impl Requests<'_> {
 impl Body {
     fn answer(&self) -> Result<String, Answer> {
         let points = self.points;
-        match &self.first_bad {
-            None => Ok(format!("{points} points")),
+        let accepted = format!("{points} {} accepted", if points == 1 { "point" } else { "points" });
+        match self.intake.first_complaint() {
+            None => Ok(accepted),
             Some(Complaint { reason, line, .. }) => {
                 let (word, why) = (reason.word(), reason.why());
-                let text = format!("{points} points; the first bad line is `{word}`: {why} It reads: {line}");
+                let text = format!("{accepted}; the first bad line is `{word}`: {why} It reads: {line}");
                 if points == 0 { Err((StatusCode::BAD_REQUEST, text)) } else { Ok(text) }
             }
         }

@@ -46,7 +46,11 @@ fn bodies_of_lines_and_messages_are_points() {
     let endpoint = FakeGraphite::new();
     let (mut daemon, at) = start(&endpoint);
     let answer = lines(at, "a.b 1 1444991955\nc.d 2 1444991955");
-    assert_eq!((answer.status, answer.body.as_str()), (200, "2 points\n"), "the last line has no line feed");
+    assert_eq!(
+        (answer.status, answer.body.as_str()),
+        (200, "2 points accepted\n"),
+        "the last line has no line feed"
+    );
     let protobuf = b"\x0a\x16\x0a\x03a.b\x12\x0f\x08\xd3\xa1\x83\xb1\x05\x11\x00\x00\x00\x00\x00\x00\xf8\x3f";
     for (kind, body) in [
         ("application/python-pickle", PICKLE),
@@ -54,7 +58,10 @@ fn bodies_of_lines_and_messages_are_points() {
         ("x/y", b"e.f 3 1444991955\n"),
     ] {
         let answer = bytes(at, &with_length(kind, body), body);
-        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("1 points\n"), "{kind}: {answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("1 point accepted\n"),
+            "{kind}: {answer}"
+        );
     }
     // Two requests on a connection; the first body is in chunks, which cut a line.
     let mut stream = TcpStream::connect(at).expect("it listens");
@@ -67,8 +74,8 @@ fn bodies_of_lines_and_messages_are_points() {
     stream.write_all(format!("{chunked}{next}").as_bytes()).expect("it reads");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it answers");
-    assert!(answer.contains("2 points; the first bad line is `no_value`"), "{answer}");
-    assert!(answer.ends_with("1 points\n"), "{answer}");
+    assert!(answer.contains("2 points accepted; the first bad line is `no_value`"), "{answer}");
+    assert!(answer.ends_with("1 point accepted\n"), "{answer}");
     let source = daemon.source("web");
     assert_eq!(
         (&source["received"], &source["losses"]["rejected"]["no_value"]),
@@ -114,4 +121,24 @@ fn options_that_http_does_not_have_are_refused() {
     let more = "transport = \"gzip\"\n[outputs.o]";
     let (_, all) = Builder::native(&CONFIG.replace("[outputs.o]", more)).run_to_end();
     assert!(all.contains("`transport` has no meaning with `encoding = \"http\"`"), "{all}");
+}
+
+#[test]
+fn each_request_is_judged_by_itself() {
+    let endpoint = FakeGraphite::new();
+    let (mut daemon, at) = start(&endpoint);
+    for _ in 0..3 {
+        let bad = lines(at, "bad\n");
+        assert_eq!(bad.status, 400, "{}", bad.body);
+        assert!(bad.body.starts_with("0 points accepted; the first bad line is `no_value`"), "{}", bad.body);
+        let mixed = lines(at, "a.b 1 1444991955\na.b xx 1444991955\nbad\n");
+        assert_eq!(mixed.status, 200, "{}", mixed.body);
+        assert!(
+            mixed.body.starts_with("1 point accepted; the first bad line is `bad_value`"),
+            "{}",
+            mixed.body
+        );
+        assert_eq!(lines(at, "").body, "0 points accepted\n", "an empty body is no mistake");
+    }
+    daemon.stop();
 }
