@@ -10,17 +10,12 @@ use model::event::EventsView;
 use model::{EventRef, EventTime, NumberRef, ValueRef};
 
 use super::attributes::last_of_each;
+use super::keys::{attribute, event as keys, message, query as query_keys};
 use super::string_form::StringForm;
 use crate::steps::touch;
 
 /// The reply to a request without a query: `ok` is true.
 pub const OK_REPLY: &[u8] = b"\x10\x01";
-
-/// Wire types.
-const VARINT: u8 = 0;
-const EIGHT: u8 = 1;
-const BYTES: u8 = 2;
-const FOUR: u8 = 5;
 
 /// Appends what `write` appends with its length before it, as on a connection. None of a message of 4 GiB or more, which has no
 /// length: the result is false.
@@ -39,7 +34,7 @@ pub fn framed(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> bool {
 /// Appends the reply to a request that failed: `ok` is false, and `text` says why.
 pub fn error_reply(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\x10\x00");
-    bytes_field(3, text.as_bytes(), out);
+    bytes_field(message::ERROR, text.as_bytes(), out);
 }
 
 /// Appends the reply to a query: `ok` is true, and its events.
@@ -51,7 +46,7 @@ pub fn events_reply<'e>(events: impl IntoIterator<Item = EventRef<'e>>, out: &mu
 /// Appends a request with events, a query, or both.
 pub fn request<'e>(query: Option<&str>, events: impl IntoIterator<Item = EventRef<'e>>, out: &mut Vec<u8>) {
     if let Some(query) = query {
-        delimited(5, out, |out| bytes_field(1, query.as_bytes(), out));
+        delimited(message::QUERY, out, |out| bytes_field(query_keys::STRING, query.as_bytes(), out));
     }
     events.into_iter().for_each(|event| event_field(event, out));
 }
@@ -95,7 +90,7 @@ pub fn event_messages(
 
 /// Appends an event as a field of a message.
 fn event_field(event: EventRef<'_>, out: &mut Vec<u8>) {
-    delimited(6, out, |out| event_fields(event, out));
+    delimited(message::EVENT, out, |out| event_fields(event, out));
 }
 
 fn event_fields(event: EventRef<'_>, out: &mut Vec<u8>) {
@@ -106,37 +101,42 @@ fn event_fields(event: EventRef<'_>, out: &mut Vec<u8>) {
         Some(EventTime::Micros(micros)) => (Some(micros / 1_000_000), Some(micros)),
     };
     if let Some(seconds) = seconds {
-        varint_field(1, seconds as u64, out);
+        varint_field(keys::TIME, seconds as u64, out);
     }
-    let texts = [(2, event.state()), (3, event.service()), (4, event.host()), (5, event.description())];
-    for (number, text) in texts {
+    let texts = [
+        (keys::STATE, event.state()),
+        (keys::SERVICE, event.service()),
+        (keys::HOST, event.host()),
+        (keys::DESCRIPTION, event.description()),
+    ];
+    for (key, text) in texts {
         if let Some(text) = text {
-            bytes_field(number, text.as_bytes(), out);
+            bytes_field(key, text.as_bytes(), out);
         }
     }
     for tag in event.tags().into_iter().flatten() {
-        bytes_field(7, tag.as_bytes(), out);
+        bytes_field(keys::TAG, tag.as_bytes(), out);
     }
     if let Some(ttl_s) = event.ttl_s() {
-        four_field(8, ttl_s.to_le_bytes(), out);
+        four_field(keys::TTL, ttl_s.to_le_bytes(), out);
     }
     for (key, value) in last_of_each(event) {
         match value {
             ValueRef::Nil => {}
-            ValueRef::Text(text) => delimited(9, out, |out| {
-                bytes_field(1, key.as_bytes(), out);
-                bytes_field(2, text.as_bytes(), out);
+            ValueRef::Text(text) => delimited(keys::ATTRIBUTE, out, |out| {
+                bytes_field(attribute::KEY, key.as_bytes(), out);
+                bytes_field(attribute::VALUE, text.as_bytes(), out);
             }),
-            other => delimited(9, out, |out| {
-                bytes_field(1, key.as_bytes(), out);
-                delimited(2, out, |out| {
+            other => delimited(keys::ATTRIBUTE, out, |out| {
+                bytes_field(attribute::KEY, key.as_bytes(), out);
+                delimited(attribute::VALUE, out, |out| {
                     write!(out, "{}", StringForm(other)).expect("writing to a Vec cannot fail");
                 });
             }),
         }
     }
     if let Some(micros) = micros {
-        varint_field(10, micros as u64, out);
+        varint_field(keys::TIME_MICROS, micros as u64, out);
     }
     event.metric().into_iter().for_each(|metric| metric_fields(metric, out));
 }
@@ -159,40 +159,41 @@ fn metric_fields(metric: NumberRef<'_>, out: &mut Vec<u8>) {
         (_, None) => double as f32,
     };
     match integer {
-        Some(number) => varint_field(13, ((number << 1) ^ (number >> 63)) as u64, out),
+        Some(number) => varint_field(keys::METRIC_SINT64, ((number << 1) ^ (number >> 63)) as u64, out),
         None => {
-            key(14, EIGHT, out);
+            push_key(keys::METRIC_D, out);
             out.extend_from_slice(&double.to_le_bytes());
         }
     }
-    four_field(15, single.to_le_bytes(), out);
+    four_field(keys::METRIC_F, single.to_le_bytes(), out);
 }
 
-fn key(number: u8, kind: u8, out: &mut Vec<u8>) {
-    debug_assert!(number < 16, "each key is one byte");
-    out.push(number << 3 | kind);
+/// Each key is one byte.
+fn push_key(key: u32, out: &mut Vec<u8>) {
+    debug_assert!(key < 0x80, "the numbers of Riemann's fields are below 16");
+    out.push(key as u8);
 }
 
-fn varint_field(number: u8, value: u64, out: &mut Vec<u8>) {
-    key(number, VARINT, out);
+fn varint_field(key: u32, value: u64, out: &mut Vec<u8>) {
+    push_key(key, out);
     varint(value, out);
 }
 
-fn four_field(number: u8, value: [u8; 4], out: &mut Vec<u8>) {
-    key(number, FOUR, out);
+fn four_field(key: u32, value: [u8; 4], out: &mut Vec<u8>) {
+    push_key(key, out);
     out.extend_from_slice(&value);
 }
 
-fn bytes_field(number: u8, value: &[u8], out: &mut Vec<u8>) {
+fn bytes_field(key: u32, value: &[u8], out: &mut Vec<u8>) {
     touch(value.len());
-    key(number, BYTES, out);
+    push_key(key, out);
     varint(value.len() as u64, out);
     out.extend_from_slice(value);
 }
 
 /// Appends a field of what `write` appends. Most are shorter than 128 bytes and have a length of one byte; longer ones move.
-fn delimited(number: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-    key(number, BYTES, out);
+fn delimited(key: u32, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    push_key(key, out);
     out.push(0);
     let begin = out.len();
     write(out);

@@ -2,23 +2,26 @@
 //!
 //! Tags and attributes are written as they come; what a later field may change is kept until the end.
 
-use model::{EventTime, EventWriter, EventsBuilder, NumberRef, TextField};
+use model::{EventTime, EventWriter, EventsBuilder, NumberRef, Span, TextField};
 
-use super::fields::{Fields, Undecodable, Wire};
+use super::fields::{Fields, Undecodable};
+use super::keys::{attribute, event as keys};
 use super::message::MessageReject;
+use crate::steps::touch;
 use crate::text::Lossy;
 
 const TEXTS: [TextField; 4] = [TextField::Host, TextField::Service, TextField::State, TextField::Description];
 
-/// The texts that are fields of an event, by [`TextField`].
-type Texts<'a> = [Option<&'a [u8]>; TEXTS.len()];
+/// Attributes with the keys of texts, by [`TextField`]: their values.
+type Overriding<'a> = [Option<&'a [u8]>; TEXTS.len()];
 
 /// Fields of which the last one counts.
 #[derive(Default)]
 struct Known<'a> {
-    texts: Texts<'a>,
-    /// Attributes with the keys of texts. They override the texts, wherever they are in the message.
-    overriding: Texts<'a>,
+    /// Where they are in the event, by [`TextField`].
+    texts: [Option<Span>; TEXTS.len()],
+    /// They override the texts, wherever they are in the message.
+    overriding: Overriding<'a>,
     seconds: Option<i64>,
     micros: Option<i64>,
     integer: Option<i64>,
@@ -35,37 +38,41 @@ pub(super) fn event(
     let mut event = into.event();
     let mut known = Known::default();
     let mut fields = Fields::of(bytes);
-    while let Some(field) = fields.next()? {
-        match field {
-            (1, Wire::Varint(time)) => known.seconds = Some(time as i64),
-            (2, Wire::Bytes(state)) => known.texts[TextField::State as usize] = Some(state),
-            (3, Wire::Bytes(service)) => known.texts[TextField::Service as usize] = Some(service),
-            (4, Wire::Bytes(host)) => known.texts[TextField::Host as usize] = Some(host),
-            (5, Wire::Bytes(text)) => known.texts[TextField::Description as usize] = Some(text),
-            (7, Wire::Bytes(tag)) => match str::from_utf8(tag) {
-                Ok(tag) => event.plain_tag(tag)?,
-                Err(_) => event.tag(Lossy(tag))?,
-            },
-            (8, Wire::Four(ttl_s)) => event.ttl_s(f32::from_le_bytes(ttl_s)),
-            (9, Wire::Bytes(attribute)) => add_attribute(attribute, &mut known.overriding, &mut event)?,
-            (10, Wire::Varint(time)) => known.micros = Some(time as i64),
-            (13, Wire::Varint(metric)) => known.integer = Some(zigzag(metric)),
-            (14, Wire::Eight(metric)) => known.double = Some(f64::from_le_bytes(metric)),
-            (15, Wire::Four(metric)) => known.single = Some(f32::from_le_bytes(metric)),
-            _unknown => {}
+    while let Some(key) = fields.next_key()? {
+        match key {
+            keys::TIME => known.seconds = Some(fields.varint()? as i64),
+            keys::STATE => known.texts[TextField::State as usize] = Some(place(bytes, &mut fields)?),
+            keys::SERVICE => known.texts[TextField::Service as usize] = Some(place(bytes, &mut fields)?),
+            keys::HOST => known.texts[TextField::Host as usize] = Some(place(bytes, &mut fields)?),
+            keys::DESCRIPTION => {
+                known.texts[TextField::Description as usize] = Some(place(bytes, &mut fields)?)
+            }
+            keys::TAG => add_tag(fields.bytes()?, &mut event)?,
+            keys::TTL => event.ttl_s(f32::from_le_bytes(fields.array()?)),
+            keys::ATTRIBUTE => add_attribute(fields.bytes()?, &mut known.overriding, &mut event)?,
+            keys::TIME_MICROS => known.micros = Some(fields.varint()? as i64),
+            keys::METRIC_SINT64 => known.integer = Some(zigzag(fields.varint()?)),
+            keys::METRIC_D => known.double = Some(f64::from_le_bytes(fields.array()?)),
+            keys::METRIC_F => known.single = Some(f32::from_le_bytes(fields.array()?)),
+            unknown => fields.skip(unknown)?,
         }
     }
-    known.write(received, event);
+    known.write(bytes, received, &mut event);
+    event.finish();
     Ok(())
 }
 
 impl Known<'_> {
-    fn write(&self, received: EventTime, mut event: EventWriter<'_>) {
+    fn write(&self, bytes: &[u8], received: EventTime, event: &mut EventWriter<'_>) {
+        let run = Run::of(bytes, &self.texts);
         for (at, field) in TEXTS.into_iter().enumerate() {
-            match self.overriding[at].or(self.texts[at]).map(|text| (text, str::from_utf8(text))) {
-                None => {}
-                Some((_, Ok(text))) => event.plain_text(field, text),
-                Some((bytes, Err(_))) => event.text(field, Lossy(bytes)),
+            match (self.overriding[at], self.texts[at]) {
+                (None, None) => {}
+                (Some(text), _) => add_text(field, text, event),
+                (None, Some(span)) => match run.get(span) {
+                    Some(text) => event.plain_text(field, text),
+                    None => add_text(field, span.of(bytes), event),
+                },
             }
         }
         if let Some(metric) = self.integer {
@@ -80,23 +87,71 @@ impl Known<'_> {
             (None, Some(seconds)) => EventTime::Seconds(seconds),
             (None, None) => received,
         });
-        event.finish();
     }
+}
+
+/// The bytes from the first text of an event to its last one, if they are UTF-8 as a whole. Mostly they are, as keys and lengths
+/// between texts are ASCII: one check instead of one for each text.
+struct Run<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Run<'a> {
+    fn of(bytes: &'a [u8], texts: &[Option<Span>]) -> Run<'a> {
+        let (mut begin, mut end) = (bytes.len(), 0);
+        for span in texts.iter().flatten() {
+            let at = span.at as usize;
+            (begin, end) = (begin.min(at), end.max(at + span.len as usize));
+        }
+        let run = bytes.get(begin..end).unwrap_or_default();
+        touch(run.len());
+        Run { text: str::from_utf8(run).unwrap_or_default(), at: begin }
+    }
+
+    /// The text, if it is in the run and begins and ends between characters.
+    fn get(&self, span: Span) -> Option<&'a str> {
+        let at = span.at as usize - self.at;
+        self.text.get(at..at + span.len as usize)
+    }
+}
+
+/// Reads a text's bytes, and gives their place in the event.
+#[inline(always)]
+fn place(event: &[u8], fields: &mut Fields<'_>) -> Result<Span, Undecodable> {
+    let text = fields.bytes()?;
+    Ok(Span::new(event.len() - fields.bytes_left() - text.len(), text.len()))
+}
+
+#[cold]
+fn add_text(field: TextField, text: &[u8], event: &mut EventWriter<'_>) {
+    match str::from_utf8(text) {
+        Ok(text) => event.plain_text(field, text),
+        Err(_) => event.text(field, Lossy(text)),
+    }
+}
+
+fn add_tag(tag: &[u8], event: &mut EventWriter<'_>) -> Result<(), MessageReject> {
+    match str::from_utf8(tag) {
+        Ok(tag) => event.plain_tag(tag)?,
+        Err(_) => event.tag(Lossy(tag))?,
+    }
+    Ok(())
 }
 
 /// `Attribute { required string key = 1; string value = 2 }`. An absent value is empty.
 fn add_attribute<'a>(
     bytes: &'a [u8],
-    overriding: &mut Texts<'a>,
+    overriding: &mut Overriding<'a>,
     event: &mut EventWriter<'_>,
 ) -> Result<(), MessageReject> {
     let (mut key, mut value) = (None, &b""[..]);
     let mut fields = Fields::of(bytes);
-    while let Some(field) = fields.next()? {
+    while let Some(field) = fields.next_key()? {
         match field {
-            (1, Wire::Bytes(text)) => key = Some(text),
-            (2, Wire::Bytes(text)) => value = text,
-            _unknown => {}
+            attribute::KEY => key = Some(fields.bytes()?),
+            attribute::VALUE => value = fields.bytes()?,
+            unknown => fields.skip(unknown)?,
         }
     }
     match key.ok_or(Undecodable)? {

@@ -13,72 +13,83 @@ const GROUPS_MAX: usize = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Undecodable;
 
-/// A field's value, by its wire type. A group has been skipped: no message has one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Wire<'a> {
-    Varint(u64),
-    Eight([u8; 8]),
-    Bytes(&'a [u8]),
-    Four([u8; 4]),
-    Group,
+/// Wire types.
+pub(super) const VARINT: u32 = 0;
+pub(super) const EIGHT: u32 = 1;
+pub(super) const BYTES: u32 = 2;
+const GROUP_BEGIN: u32 = 3;
+const GROUP_END: u32 = 4;
+pub(super) const FOUR: u32 = 5;
+
+/// The key of a field: its number and its wire type. A field with the number of another one's key is another field.
+pub(super) const fn key(number: u32, kind: u32) -> u32 {
+    number << 3 | kind
 }
 
-/// The unread fields of a message.
+/// The unread fields of a message: keys, and behind each its value, which must be read or skipped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
 }
-
-/// The wire types of a key.
-const VARINT: u32 = 0;
-const EIGHT: u32 = 1;
-const BYTES: u32 = 2;
-const GROUP_BEGIN: u32 = 3;
-const GROUP_END: u32 = 4;
-const FOUR: u32 = 5;
 
 impl<'a> Fields<'a> {
     pub(super) fn of(message: &'a [u8]) -> Fields<'a> {
         Fields { rest: message }
     }
 
-    /// The number and the value of the next field; `None` at the end.
+    /// The key of the next field; `None` at the end.
     #[inline(always)]
-    pub(super) fn next(&mut self) -> Result<Option<(u32, Wire<'a>)>, Undecodable> {
-        touch(1);
+    pub(super) fn next_key(&mut self) -> Result<Option<u32>, Undecodable> {
         if self.rest.is_empty() {
             return Ok(None);
         }
-        let (number, kind) = self.key()?;
-        let value = match kind {
-            VARINT => Wire::Varint(self.varint()?),
-            EIGHT => Wire::Eight(self.array()?),
-            BYTES => Wire::Bytes(self.bytes()?),
-            FOUR => Wire::Four(self.array()?),
-            _ => {
-                self.group(number, kind)?;
-                Wire::Group
-            }
-        };
-        Ok(Some((number, value)))
+        self.key().map(Some)
+    }
+
+    /// How many bytes are unread.
+    #[inline(always)]
+    pub(super) fn bytes_left(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Skips the value of a field that nobody knows.
+    #[cold]
+    pub(super) fn skip(&mut self, key: u32) -> Result<(), Undecodable> {
+        match key & 7 {
+            GROUP_BEGIN => self.skip_group(key >> 3),
+            _ => self.skip_number_or_bytes(key),
+        }
+    }
+
+    fn skip_number_or_bytes(&mut self, key: u32) -> Result<(), Undecodable> {
+        match key & 7 {
+            VARINT => self.varint().map(drop),
+            EIGHT => self.array::<8>().map(drop),
+            BYTES => self.bytes().map(drop),
+            FOUR => self.array::<4>().map(drop),
+            // The end of a group that has not begun, and the two types that do not exist.
+            _ => Err(Undecodable),
+        }
     }
 
     /// Validates all fields. For messages that are ignored.
     pub(super) fn skip_all(mut self) -> Result<(), Undecodable> {
-        while self.next()?.is_some() {}
+        while let Some(key) = self.next_key()? {
+            self.skip(key)?;
+        }
         Ok(())
     }
 
-    /// A field's number and wire type.
+    /// A key. Numbers have 29 bits, and 0 is none.
     #[inline(always)]
-    fn key(&mut self) -> Result<(u32, u32), Undecodable> {
+    fn key(&mut self) -> Result<u32, Undecodable> {
+        touch(1);
         let key = u32::try_from(self.varint()?).map_err(|_| Undecodable)?;
-        let number = key >> 3;
-        if number == 0 { Err(Undecodable) } else { Ok((number, key & 7)) }
+        if key < 8 { Err(Undecodable) } else { Ok(key) }
     }
 
     #[inline(always)]
-    fn varint(&mut self) -> Result<u64, Undecodable> {
+    pub(super) fn varint(&mut self) -> Result<u64, Undecodable> {
         // Keys and most lengths have one byte.
         match self.rest {
             [byte @ 0..0x80, rest @ ..] => {
@@ -89,8 +100,27 @@ impl<'a> Fields<'a> {
         }
     }
 
-    #[inline(never)]
+    /// A number of up to eight bytes at once, as all times have.
     fn long_varint(&mut self) -> Result<u64, Undecodable> {
+        const LAST_BITS: u64 = 0x8080_8080_8080_8080;
+        let Some(word) = self.rest.first_chunk().map(|eight| u64::from_le_bytes(*eight)) else {
+            return self.any_varint();
+        };
+        let ends = !word & LAST_BITS;
+        if ends == 0 {
+            return self.any_varint();
+        }
+        let bits = ends.trailing_zeros() + 1;
+        self.rest = &self.rest[bits as usize / 8..];
+        // The bytes up to the first one without its highest bit, and of each seven bits: first in pairs, then in fours, then all.
+        let word = word & (u64::MAX >> (64 - bits)) & !LAST_BITS;
+        let word = word & 0x007F_007F_007F_007F | (word & 0x7F00_7F00_7F00_7F00) >> 1;
+        let word = word & 0x0000_3FFF_0000_3FFF | (word & 0x3FFF_0000_3FFF_0000) >> 2;
+        Ok(word & 0x0FFF_FFFF | (word & 0x0FFF_FFFF_0000_0000) >> 4)
+    }
+
+    /// A number byte by byte: one of more than eight bytes, or close to the end.
+    fn any_varint(&mut self) -> Result<u64, Undecodable> {
         let mut number = 0_u64;
         for (at, byte) in self.rest.iter().take(10).enumerate() {
             number |= u64::from(byte & 0x7F) << (7 * at);
@@ -107,42 +137,35 @@ impl<'a> Fields<'a> {
     }
 
     #[inline(always)]
-    fn bytes(&mut self) -> Result<&'a [u8], Undecodable> {
+    pub(super) fn bytes(&mut self) -> Result<&'a [u8], Undecodable> {
         let len = usize::try_from(self.varint()?).map_err(|_| Undecodable)?;
         let (bytes, rest) = self.rest.split_at_checked(len).ok_or(Undecodable)?;
         self.rest = rest;
         Ok(bytes)
     }
 
+    /// The bytes of a number of fixed length.
     #[inline(always)]
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Undecodable> {
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Undecodable> {
         let (array, rest) = self.rest.split_first_chunk().ok_or(Undecodable)?;
         self.rest = rest;
         Ok(*array)
     }
 
-    /// Skips a group with its inner groups, up to its end. Any other wire type is no field.
-    #[cold]
-    fn group(&mut self, number: u32, kind: u32) -> Result<(), Undecodable> {
-        if kind != GROUP_BEGIN {
-            return Err(Undecodable);
-        }
+    /// Skips a group with its inner groups, up to its end.
+    fn skip_group(&mut self, number: u32) -> Result<(), Undecodable> {
         let (mut open, mut depth) = ([0; GROUPS_MAX], 1);
         open[0] = number;
         while depth > 0 {
-            touch(1);
-            let (number, kind) = self.key()?;
-            match kind {
-                VARINT => drop(self.varint()?),
-                EIGHT => drop(self.array::<8>()?),
-                BYTES => drop(self.bytes()?),
-                FOUR => drop(self.array::<4>()?),
+            let key = self.key()?;
+            match key & 7 {
                 GROUP_BEGIN => {
-                    *open.get_mut(depth).ok_or(Undecodable)? = number;
+                    *open.get_mut(depth).ok_or(Undecodable)? = key >> 3;
                     depth += 1;
                 }
-                GROUP_END if open[depth - 1] == number => depth -= 1,
-                _ => return Err(Undecodable),
+                GROUP_END if open[depth - 1] == key >> 3 => depth -= 1,
+                GROUP_END => return Err(Undecodable),
+                _ => self.skip_number_or_bytes(key)?,
             }
         }
         Ok(())
@@ -153,15 +176,50 @@ impl<'a> Fields<'a> {
 mod tests {
     use super::*;
 
-    /// The fields of a message.
+    /// A field's value.
+    #[derive(Debug, PartialEq)]
+    enum Wire<'a> {
+        Varint(u64),
+        Eight([u8; 8]),
+        Bytes(&'a [u8]),
+        Four([u8; 4]),
+        Group,
+    }
+
+    /// The fields of a message: their numbers and values.
     type Want = Result<&'static [(u32, Wire<'static>)], Undecodable>;
 
     fn all(bytes: &[u8]) -> Result<Vec<(u32, Wire<'_>)>, Undecodable> {
         let (mut fields, mut all) = (Fields::of(bytes), Vec::new());
-        while let Some(field) = fields.next()? {
-            all.push(field);
+        while let Some(key) = fields.next_key()? {
+            let value = match key & 7 {
+                VARINT => Wire::Varint(fields.varint()?),
+                EIGHT => Wire::Eight(fields.array()?),
+                BYTES => Wire::Bytes(fields.bytes()?),
+                FOUR => Wire::Four(fields.array()?),
+                _ => fields.skip(key).map(|()| Wire::Group)?,
+            };
+            all.push((key >> 3, value));
         }
+        assert_eq!(Fields::of(bytes).skip_all(), Ok(()), "what can be read can be skipped");
         Ok(all)
+    }
+
+    #[test]
+    fn varints_of_every_length_are_read_within_and_at_the_end_of_a_message() {
+        for bits in 0..64 {
+            for number in
+                [1_u64 << bits, (2_u64 << bits).wrapping_sub(1), (1 << bits) | 0x55 & ((1 << bits) - 1)]
+            {
+                let mut bytes = Vec::new();
+                prost::encoding::encode_varint(number, &mut bytes);
+                for behind in [&b""[..], b"\xff", &[0xff; 9], &[0; 9]] {
+                    let message = [&bytes, behind].concat();
+                    let mut fields = Fields::of(&message);
+                    assert_eq!((fields.varint(), fields.rest), (Ok(number), behind), "{number}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -11,7 +11,8 @@ use std::borrow::Cow;
 use model::{EventLimit, EventTime, EventsBuilder};
 
 use super::event::event;
-use super::fields::{Fields, Undecodable, Wire};
+use super::fields::{Fields, Undecodable};
+use super::keys::{message as keys, query};
 
 /// Default limit of events in one message. An event of two bytes takes 96 bytes in a batch, so the message's length is no bound.
 pub const EVENTS_PER_MESSAGE_MAX: usize = 1 << 16;
@@ -145,16 +146,17 @@ fn decode_fields<'a>(
 ) -> Result<Message<'a>, MessageReject> {
     let mut message = Message::default();
     let mut fields = Fields::of(bytes);
-    while let Some(field) = fields.next()? {
-        match field {
-            (2, Wire::Varint(ok)) => message.ok = Some(ok != 0),
-            (3, Wire::Bytes(error)) => message.error = Some(String::from_utf8_lossy(error)),
-            (4, Wire::Bytes(state)) => {
-                Fields::of(state).skip_all()?;
+    while let Some(key) = fields.next_key()? {
+        match key {
+            keys::OK => message.ok = Some(fields.varint()? != 0),
+            keys::ERROR => message.error = Some(String::from_utf8_lossy(fields.bytes()?)),
+            keys::STATE => {
+                Fields::of(fields.bytes()?).skip_all()?;
                 message.has_states = true;
             }
-            (5, Wire::Bytes(query)) => decode_query(query, &mut message.query)?,
-            (6, Wire::Bytes(bytes)) => {
+            keys::QUERY => decode_query(fields.bytes()?, &mut message.query)?,
+            keys::EVENT => {
+                let bytes = fields.bytes()?;
                 if message.events == limits.events_max {
                     return Err(MessageReject::TooManyEvents);
                 }
@@ -166,7 +168,7 @@ fn decode_fields<'a>(
                 event(bytes, received, into)?;
                 message.events += 1;
             }
-            _unknown => {}
+            unknown => fields.skip(unknown)?,
         }
     }
     Ok(message)
@@ -175,9 +177,10 @@ fn decode_fields<'a>(
 fn decode_query<'a>(bytes: &'a [u8], text: &mut Option<Cow<'a, str>>) -> Result<(), Undecodable> {
     text.get_or_insert_default();
     let mut fields = Fields::of(bytes);
-    while let Some(field) = fields.next()? {
-        if let (1, Wire::Bytes(bytes)) = field {
-            *text = Some(String::from_utf8_lossy(bytes));
+    while let Some(key) = fields.next_key()? {
+        match key {
+            query::STRING => *text = Some(String::from_utf8_lossy(fields.bytes()?)),
+            unknown => fields.skip(unknown)?,
         }
     }
     Ok(())

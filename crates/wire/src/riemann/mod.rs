@@ -12,6 +12,7 @@ mod encode;
 mod event;
 mod fields;
 pub mod json;
+mod keys;
 mod message;
 #[cfg(any(test, feature = "reference"))]
 pub mod reference;

@@ -106,6 +106,24 @@ fn bad_texts_are_replaced_and_unknown_fields_are_ignored() {
                 fits(event.text_attribute("\u{fffd}", "\u{fffd}"));
             },
         ),
+        ("texts that are UTF-8 only with what is between them", b"\x22\x01\xc3\x2a\x01\xa9", |event| {
+            event.text(TextField::Host, "\u{fffd}");
+            event.text(TextField::Description, "\u{fffd}");
+        }),
+        ("a length that is the second byte of a character", b"\x22\x01\xc3\x2a\x80\x00\x12\x01x", |event| {
+            event.text(TextField::Host, "\u{fffd}");
+            event.text(TextField::Description, "");
+            event.text(TextField::State, "x");
+        }),
+        (
+            "texts with bytes between them that are not UTF-8",
+            b"\x22\x02\xc3\xa9\x08\xff\x01\x12\x01x",
+            |event| {
+                event.text(TextField::Host, "é");
+                event.time(EventTime::Seconds(255));
+                event.text(TextField::State, "x");
+            },
+        ),
         ("unknown numbers", b"\x30\x01\x5a\x01x\x61\0\0\0\0\0\0\0\0\x80\x01\x05", |_| {}),
         ("a group of an unknown and of a known number", b"\x83\x01\x08\x05\x84\x01\x23\x24", |_| {}),
         ("other wire types of texts", b"\x10\x05\x1d\0\0\0\0\x38\x01\x48\x01", |_| {}),
