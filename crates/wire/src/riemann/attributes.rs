@@ -1,6 +1,6 @@
-//! The attributes of an event, each key once.
+//! The attributes of an event, or the entries of a map, each key once.
 
-use model::{EventRef, ValueRef};
+use model::{Entries, ValueRef};
 use smallvec::SmallVec;
 
 use crate::steps::touch;
@@ -11,9 +11,9 @@ const FEW: usize = 8;
 /// Attributes: keys and values.
 type Found<'a> = SmallVec<[(&'a str, ValueRef<'a>); FEW]>;
 
-/// The attributes in order, of each key the last one: the one that counts.
-pub(super) fn last_of_each(event: EventRef<'_>) -> Found<'_> {
-    let mut all: Found<'_> = event.attributes().collect();
+/// The entries in order, of each key the last one: the one that counts.
+pub(super) fn last_of_each(entries: Entries<'_>) -> Found<'_> {
+    let mut all: Found<'_> = entries.collect();
     if all.len() <= FEW {
         let mut at = 0;
         while at < all.len() {
@@ -62,7 +62,7 @@ fn of_each_key_the_last_attribute_stays() {
             }
             event.finish();
             let event = batch.view().iter().next().expect("one event");
-            let got = last_of_each(event);
+            let got = last_of_each(event.attributes());
             let got: Vec<_> = got.iter().map(|(key, value)| (*key, value.clone())).collect();
             let others = others.iter().map(|key| (&**key, "x"));
             let want: Vec<_> =

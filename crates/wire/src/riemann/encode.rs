@@ -120,7 +120,7 @@ fn event_fields(event: EventRef<'_>, out: &mut Vec<u8>) {
     if let Some(ttl_s) = event.ttl_s() {
         four_field(keys::TTL, ttl_s.to_le_bytes(), out);
     }
-    for (key, value) in last_of_each(event) {
+    for (key, value) in last_of_each(event.attributes()) {
         match value {
             ValueRef::Nil => {}
             ValueRef::Text(text) => delimited(keys::ATTRIBUTE, out, |out| {

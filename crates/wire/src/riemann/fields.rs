@@ -7,7 +7,7 @@
 use crate::steps::touch;
 
 /// Groups within groups. Riemann's own decoder allows as many.
-const GROUPS_MAX: usize = 100;
+pub(super) const GROUPS_MAX: usize = 100;
 
 /// The bytes are no protobuf message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -270,6 +270,12 @@ mod tests {
         for (depth, is_fine) in [(GROUPS_MAX, true), (GROUPS_MAX + 1, false), (1 << 20, false)] {
             let message = [b"\x0b".repeat(depth), b"\x0c".repeat(depth)].concat();
             assert_eq!(all(&message).is_ok(), is_fine, "{depth}");
+            let with_a_field = [b"\x0b".repeat(depth), b"\x08\x01".to_vec(), b"\x0c".repeat(depth)].concat();
+            assert_eq!(all(&with_a_field).is_ok(), is_fine, "{depth}");
+            if depth < 1000 {
+                crate::riemann::reference::compare(&message);
+                crate::riemann::reference::compare(&with_a_field);
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use prost::encoding::{
     DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field,
 };
 
+use super::fields::GROUPS_MAX;
 use super::{Limits, MessageReject, decode};
 
 /// A message, with texts as bytes: `prost` would refuse those that are not UTF-8.
@@ -146,12 +147,28 @@ fn known_fields(mut bytes: &[u8], schema: &Schema) -> Option<Vec<u8>> {
             known.extend_from_slice(&inner);
             continue;
         }
-        skip_field(kind, number, &mut bytes, DecodeContext::default()).ok()?;
+        skip(kind, number, &mut bytes, 0)?;
         if schema.fields.contains(&(number, kind)) {
             known.extend_from_slice(&begin[..begin.len() - bytes.len()]);
         }
     }
     Some(known)
+}
+
+/// Skips the value of a field. `prost` counts the depth of groups in another way, so they are skipped here.
+fn skip(kind: WireType, number: u32, bytes: &mut &[u8], depth: usize) -> Option<()> {
+    if kind != WireType::StartGroup {
+        return skip_field(kind, number, bytes, DecodeContext::default()).ok();
+    }
+    if depth == GROUPS_MAX {
+        return None;
+    }
+    loop {
+        match decode_key(bytes).ok()? {
+            (end, WireType::EndGroup) => return (end == number).then_some(()),
+            (inner, kind) => skip(kind, inner, bytes, depth + 1)?,
+        }
+    }
 }
 
 /// The message as `prost` decodes it. `None` if it is undecodable.

@@ -5,6 +5,8 @@ use std::fmt::{self, Display, Formatter, Write};
 use model::java::{JavaDouble, JavaSingle};
 use model::{NumberRef, ValueRef};
 
+use super::attributes::last_of_each;
+
 /// A value as a text: a text as it is, `:name` of a keyword, `9/2`, `1.0E11`, and nothing for nil. Within lists and maps texts are
 /// quoted, and nil is `nil`.
 #[derive(Clone, Debug)]
@@ -49,7 +51,7 @@ fn readable(value: ValueRef<'_>, f: &mut Formatter<'_>) -> fmt::Result {
         }
         ValueRef::Map(entries) => {
             f.write_char('{')?;
-            for (at, (key, value)) in entries.enumerate() {
+            for (at, (key, value)) in last_of_each(entries).into_iter().enumerate() {
                 write!(f, "{}:{key} ", if at == 0 { "" } else { ", " })?;
                 readable(value, f)?;
             }

@@ -31,7 +31,7 @@ pub fn encode(event: EventRef<'_>, absent: Absent, out: &mut Vec<u8>) {
     object.standard("tags", event.tags(), |tags, out| list(tags, string, out));
     object.standard("time", event.time().map(IsoTime), quoted);
     object.standard("ttl", event.ttl_s(), |ttl_s, out| number(NumberRef::F32(ttl_s), out));
-    for (key, found) in last_of_each(event) {
+    for (key, found) in last_of_each(event.attributes()) {
         object.member(key, found, value);
     }
     object.end();
@@ -89,7 +89,7 @@ fn value(found: ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::List(items) => list(items, value, out),
         ValueRef::Map(entries) => {
             let mut object = Object::begin(Absent::Omitted, out);
-            entries.for_each(|(key, found)| object.member(key, found, value));
+            last_of_each(entries).into_iter().for_each(|(key, found)| object.member(key, found, value));
             object.end();
         }
     }

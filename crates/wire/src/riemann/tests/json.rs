@@ -59,6 +59,7 @@ fn events_are_written_field_by_field() {
                 fits(event.begin_list("l"));
                 fits(event.attribute("", ValueRef::Number(NumberRef::I64(1))));
                 fits(event.begin_map(""));
+                fits(event.text_attribute("x", "first"));
                 fits(event.text_attribute("x", "y"));
                 fits(event.text_attribute("z", ""));
                 event.end();
