@@ -157,12 +157,14 @@ impl EventsBuilder {
     }
 
     /// The same without the formatting machinery, which costs more than copying a short text.
+    #[inline]
     fn store_plain(&mut self, text: &str) -> Span {
         let at = self.text.len();
         self.text.push_str(text);
         Span::new(at, text.len())
     }
 
+    #[inline]
     fn store_number(&mut self, number: NumberRef<'_>) -> Number {
         match number {
             NumberRef::I64(number) => Number::I64(number),
@@ -210,11 +212,13 @@ impl EventWriter<'_> {
     }
 
     /// [`EventWriter::text`] of a text that needs no formatting: faster.
+    #[inline]
     pub fn plain_text(&mut self, field: TextField, text: &str) {
         self.record.texts[field as usize] = OptionalSpan(self.into.store_plain(text));
     }
 
     /// Sets what was measured.
+    #[inline]
     pub fn metric(&mut self, metric: NumberRef<'_>) {
         self.record.metric = Some(self.into.store_number(metric));
     }
@@ -245,6 +249,7 @@ impl EventWriter<'_> {
     }
 
     /// [`EventWriter::tag`] of a text that needs no formatting: faster.
+    #[inline]
     pub fn plain_tag(&mut self, tag: &str) -> Result<(), EventLimit> {
         self.count_tag()?;
         let tag = self.into.store_plain(tag);
@@ -252,6 +257,7 @@ impl EventWriter<'_> {
         Ok(())
     }
 
+    #[inline]
     fn count_tag(&mut self) -> Result<(), EventLimit> {
         self.no_tags();
         let OptionalSpan(tags) = &mut self.record.tags;
@@ -271,6 +277,7 @@ impl EventWriter<'_> {
     }
 
     /// [`EventWriter::text_attribute`] of a text that needs no formatting: faster.
+    #[inline]
     pub fn plain_attribute(&mut self, key: &str, text: &str) -> Result<(), EventLimit> {
         self.may_add()?;
         let value = Value::Text(self.into.store_plain(text));
@@ -346,11 +353,13 @@ impl EventWriter<'_> {
         }
     }
 
+    #[inline]
     fn may_add(&self) -> Result<(), EventLimit> {
         let entries = self.into.entries.len() - self.begin.entries;
         if entries >= EVENT_ENTRIES_MAX { Err(EventLimit::Entries) } else { Ok(()) }
     }
 
+    #[inline]
     fn add(&mut self, key: &str, value: Value) {
         let key = if key.is_empty() { Span::default() } else { self.into.store_plain(key) };
         self.into.entries.push(Entry { key, value });
