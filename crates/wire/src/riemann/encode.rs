@@ -17,8 +17,8 @@ use crate::steps::touch;
 /// The reply to a request without a query: `ok` is true.
 pub const OK_REPLY: &[u8] = b"\x10\x01";
 
-/// Appends what `write` appends with its length before it, as on a connection. None of a message of 4 GiB or more, which has no
-/// length: the result is false.
+/// Appends a message with its length before it, as on a connection; `write` appends the message. False, and nothing appended, if the
+/// message has 4 GiB or more, which no length can say.
 pub fn framed(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> bool {
     let begin = out.len();
     out.extend_from_slice(&[0; 4]);

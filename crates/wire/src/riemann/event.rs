@@ -29,12 +29,12 @@ struct Known<'a> {
     single: Option<f32>,
 }
 
-/// Decodes an event and adds it. On an error nothing is added.
+/// Decodes an event and adds it. Gives the number of texts that attributes override. On an error nothing is added.
 pub(super) fn event(
     bytes: &[u8],
     received: EventTime,
     into: &mut EventsBuilder,
-) -> Result<(), MessageReject> {
+) -> Result<usize, MessageReject> {
     let mut event = into.event();
     let mut known = Known::default();
     let mut fields = Fields::of(bytes);
@@ -57,18 +57,22 @@ pub(super) fn event(
             unknown => fields.skip(unknown)?,
         }
     }
-    known.write(bytes, received, &mut event);
+    let overridden = known.write(bytes, received, &mut event);
     event.finish();
-    Ok(())
+    Ok(overridden)
 }
 
 impl Known<'_> {
-    fn write(&self, bytes: &[u8], received: EventTime, event: &mut EventWriter<'_>) {
+    fn write(&self, bytes: &[u8], received: EventTime, event: &mut EventWriter<'_>) -> usize {
         let run = Run::of(bytes, &self.texts);
+        let mut overridden = 0;
         for (at, field) in TEXTS.into_iter().enumerate() {
             match (self.overriding[at], self.texts[at]) {
                 (None, None) => {}
-                (Some(text), _) => add_text(field, text, event),
+                (Some(text), _) => {
+                    overridden += 1;
+                    add_text(field, text, event);
+                }
                 (None, Some(span)) => match run.get(span) {
                     Some(text) => event.plain_text(field, text),
                     None => add_text(field, span.of(bytes), event),
@@ -87,6 +91,7 @@ impl Known<'_> {
             (None, Some(seconds)) => EventTime::Seconds(seconds),
             (None, None) => received,
         });
+        overridden
     }
 }
 

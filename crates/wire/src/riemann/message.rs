@@ -41,6 +41,9 @@ impl Default for Limits {
 pub struct Message<'a> {
     /// How many events were added to the batch.
     pub events: usize,
+    /// How many hosts, services, states and descriptions are those of an attribute with the same key. Hardly a sender wants that: it is
+    /// worth a line in the log, once.
+    pub overridden: usize,
     /// Text of the query, empty for a query without a text.
     pub query: Option<Cow<'a, str>>,
     /// It has legacy states, which were ignored.
@@ -165,7 +168,7 @@ fn decode_fields<'a>(
                 {
                     return Err(MessageReject::TooMuchText);
                 }
-                event(bytes, received, into)?;
+                message.overridden += event(bytes, received, into)?;
                 message.events += 1;
             }
             unknown => fields.skip(unknown)?,

@@ -192,7 +192,8 @@ pub fn compare(bytes: &[u8]) {
     let mut want = got.clone();
     match (decode(bytes, RECEIVED, Limits::default(), &mut got), decoded(bytes)) {
         (Ok(message), Some(msg)) => {
-            msg.events.iter().for_each(|event| write(event, RECEIVED, &mut want));
+            let overridden: usize = msg.events.iter().map(|event| write(event, RECEIVED, &mut want)).sum();
+            assert_eq!(message.overridden, overridden, "{shown}");
             let (got, want): (Vec<_>, Vec<_>) = (got.view().iter().collect(), want.view().iter().collect());
             assert!(got == want, "{got:?}, not {want:?}: {shown}");
             let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
@@ -214,8 +215,8 @@ pub fn compare(bytes: &[u8]) {
     }
 }
 
-/// Writes an event as the spec's sentences say.
-fn write(event: &Event, received: EventTime, into: &mut EventsBuilder) {
+/// Writes an event as the spec's sentences say. Gives the number of texts that attributes override.
+fn write(event: &Event, received: EventTime, into: &mut EventsBuilder) -> usize {
     let attributes: Vec<(String, String)> = event
         .attributes
         .iter()
@@ -226,7 +227,7 @@ fn write(event: &Event, received: EventTime, into: &mut EventsBuilder) {
             (text(&attribute.key), text(&attribute.value))
         })
         .collect();
-    let mut writer = into.event();
+    let (mut writer, mut overridden) = (into.event(), 0);
     let fields = [
         ("host", TextField::Host, &event.host),
         ("service", TextField::Service, &event.service),
@@ -236,6 +237,7 @@ fn write(event: &Event, received: EventTime, into: &mut EventsBuilder) {
     for (name, field, value) in fields {
         let overriding = attributes.iter().rfind(|(key, _)| key == name).map(|(_, value)| value.clone());
         let own = value.as_ref().map(|value| String::from_utf8_lossy(value).into_owned());
+        overridden += usize::from(overriding.is_some());
         overriding.or(own).into_iter().for_each(|text| writer.text(field, text));
     }
     let integer = event.metric_sint64.map(NumberRef::I64);
@@ -255,4 +257,5 @@ fn write(event: &Event, received: EventTime, into: &mut EventsBuilder) {
         }
     }
     writer.finish();
+    overridden
 }
