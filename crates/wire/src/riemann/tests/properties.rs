@@ -69,7 +69,8 @@ fn write(number: usize, texts: &[String], metric: Option<Result<i64, f64>>, into
     event.no_tags();
     fits(event.tag(&texts[2]));
     fits(event.begin_map(&format!("x{}", texts[3])));
-    fits(event.text_attribute(&texts[0], &texts[1]));
+    // Another key than the list's: of equal ones only the last is written.
+    fits(event.text_attribute(&format!("x{}", texts[0]), &texts[1]));
     fits(event.begin_list("y"));
     fits(event.text_attribute("", &texts[3]));
     event.end();
