@@ -11,6 +11,7 @@ pub mod disk;
 pub mod event;
 pub mod flushed;
 pub mod id;
+pub mod java;
 pub mod limits;
 mod memory;
 pub mod now;
@@ -29,8 +30,8 @@ pub use batch::{
 };
 pub use disk::{Disk, DiskError, Reserved};
 pub use event::{
-    Entries, EventLimit, EventRef, EventTime, EventWriter, Events, EventsBuilder, EventsView, Items,
-    NumberRef, Ratio, TextField, ValueRef,
+    Entries, EventLimit, EventRef, EventTime, EventWriter, Events, EventsBuilder, EventsEnd, EventsView,
+    Items, NumberRef, Ratio, TextField, ValueRef,
 };
 pub use flushed::{FlushInfo, Flushed, Label};
 pub use id::{ConnectionId, OutputId, SourceId, TransformId};

@@ -12,6 +12,7 @@ pub mod number;
 pub mod opentsdb;
 pub mod pickle;
 pub mod report;
+pub mod riemann;
 pub mod statsd;
 mod steps;
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Writing client-supplied bytes as text for consoles and JSON. Write-only: the daemon does not read it back.
 
+use std::fmt::{self, Display, Write};
+
 use model::SeriesRef;
 
 /// Appends the series' name as the `etsy` dialect stores it: the tags follow the name as `;key=value`, tags without a
@@ -21,6 +23,21 @@ pub fn series_text(series: SeriesRef<'_>, out: &mut Vec<u8>) {
             }
             None => out.extend_from_slice(tag),
         }
+    }
+}
+
+/// Text of a client: invalid UTF-8 becomes U+FFFD.
+pub(crate) struct Lossy<'a>(pub(crate) &'a [u8]);
+
+impl Display for Lossy<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.utf8_chunks() {
+            f.write_str(chunk.valid())?;
+            if !chunk.invalid().is_empty() {
+                f.write_char(char::REPLACEMENT_CHARACTER)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -50,7 +50,7 @@ impl EventsBuilder {
         let mut copy = self.event();
         for field in [TextField::Host, TextField::Service, TextField::State, TextField::Description] {
             if let Some(text) = event.text(field) {
-                copy.text(field, text);
+                copy.plain_text(field, text);
             }
         }
         event.metric().into_iter().for_each(|metric| copy.metric(metric));
@@ -58,7 +58,7 @@ impl EventsBuilder {
         event.ttl_s().into_iter().for_each(|ttl_s| copy.ttl_s(ttl_s));
         if let Some(mut tags) = event.tags() {
             copy.no_tags();
-            tags.try_for_each(|tag| copy.tag(tag))?;
+            tags.try_for_each(|tag| copy.plain_tag(tag))?;
         }
         event.attributes().try_for_each(|(key, value)| copy.attribute(key, value))?;
         copy.finish();
@@ -117,6 +117,21 @@ impl EventsBuilder {
         ratios.shrink_to(bytes_max / size_of::<Ratio>());
     }
 
+    /// Where the batch ends now, for [`EventsBuilder::truncate`].
+    pub fn end(&self) -> EventsEnd {
+        EventsEnd(self.lengths())
+    }
+
+    /// Forgets the events that were added since `end` was taken. Does nothing when the batch was cleared in between.
+    pub fn truncate(&mut self, end: EventsEnd) {
+        self.truncate_to(end.0);
+    }
+
+    /// Bytes of all texts. Spans have 32 bits: keep them below 4 GiB.
+    pub fn text_bytes(&self) -> usize {
+        self.text.len()
+    }
+
     fn lengths(&self) -> Lengths {
         Lengths {
             text: self.text.len(),
@@ -127,7 +142,7 @@ impl EventsBuilder {
         }
     }
 
-    fn truncate(&mut self, lengths: Lengths) {
+    fn truncate_to(&mut self, lengths: Lengths) {
         self.text.truncate(lengths.text);
         self.events.truncate(lengths.events);
         self.tags.truncate(lengths.tags);
@@ -141,6 +156,15 @@ impl EventsBuilder {
         Span::new(at, self.text.len() - at)
     }
 
+    /// The same without the formatting machinery, which costs more than copying a short text.
+    #[inline]
+    fn store_plain(&mut self, text: &str) -> Span {
+        let at = self.text.len();
+        self.text.push_str(text);
+        Span::new(at, text.len())
+    }
+
+    #[inline]
     fn store_number(&mut self, number: NumberRef<'_>) -> Number {
         match number {
             NumberRef::I64(number) => Number::I64(number),
@@ -154,6 +178,10 @@ impl EventsBuilder {
         }
     }
 }
+
+/// An end of a batch, see [`EventsBuilder::end`].
+#[derive(Clone, Copy, Debug)]
+pub struct EventsEnd(Lengths);
 
 /// Lengths of the arena and the arrays.
 #[derive(Clone, Copy, Debug)]
@@ -183,7 +211,14 @@ impl EventWriter<'_> {
         self.record.texts[field as usize] = OptionalSpan(self.into.store_text(text));
     }
 
+    /// [`EventWriter::text`] of a text that needs no formatting: faster.
+    #[inline]
+    pub fn plain_text(&mut self, field: TextField, text: &str) {
+        self.record.texts[field as usize] = OptionalSpan(self.into.store_plain(text));
+    }
+
     /// Sets what was measured.
+    #[inline]
     pub fn metric(&mut self, metric: NumberRef<'_>) {
         self.record.metric = Some(self.into.store_number(metric));
     }
@@ -207,14 +242,29 @@ impl EventWriter<'_> {
 
     /// Adds a tag.
     pub fn tag(&mut self, tag: impl Display) -> Result<(), EventLimit> {
+        self.count_tag()?;
+        let tag = self.into.store_text(tag);
+        self.into.tags.push(tag);
+        Ok(())
+    }
+
+    /// [`EventWriter::tag`] of a text that needs no formatting: faster.
+    #[inline]
+    pub fn plain_tag(&mut self, tag: &str) -> Result<(), EventLimit> {
+        self.count_tag()?;
+        let tag = self.into.store_plain(tag);
+        self.into.tags.push(tag);
+        Ok(())
+    }
+
+    #[inline]
+    fn count_tag(&mut self) -> Result<(), EventLimit> {
         self.no_tags();
         let OptionalSpan(tags) = &mut self.record.tags;
         if tags.len as usize == EVENT_TAGS_MAX {
             return Err(EventLimit::Tags);
         }
         tags.len += 1;
-        let tag = self.into.store_text(tag);
-        self.into.tags.push(tag);
         Ok(())
     }
 
@@ -222,6 +272,15 @@ impl EventWriter<'_> {
     pub fn text_attribute(&mut self, key: &str, text: impl Display) -> Result<(), EventLimit> {
         self.may_add()?;
         let value = Value::Text(self.into.store_text(text));
+        self.add(key, value);
+        Ok(())
+    }
+
+    /// [`EventWriter::text_attribute`] of a text that needs no formatting: faster.
+    #[inline]
+    pub fn plain_attribute(&mut self, key: &str, text: &str) -> Result<(), EventLimit> {
+        self.may_add()?;
+        let value = Value::Text(self.into.store_plain(text));
         self.add(key, value);
         Ok(())
     }
@@ -235,7 +294,7 @@ impl EventWriter<'_> {
                 self.may_add()?;
                 Value::Number(self.into.store_number(number))
             }
-            ValueRef::Text(text) => return self.text_attribute(key, text),
+            ValueRef::Text(text) => return self.plain_attribute(key, text),
             ValueRef::Keyword(name) => {
                 self.may_add()?;
                 Value::Keyword(self.into.store_text(name))
@@ -294,13 +353,15 @@ impl EventWriter<'_> {
         }
     }
 
+    #[inline]
     fn may_add(&self) -> Result<(), EventLimit> {
         let entries = self.into.entries.len() - self.begin.entries;
         if entries >= EVENT_ENTRIES_MAX { Err(EventLimit::Entries) } else { Ok(()) }
     }
 
+    #[inline]
     fn add(&mut self, key: &str, value: Value) {
-        let key = if key.is_empty() { Span::default() } else { self.into.store_text(key) };
+        let key = if key.is_empty() { Span::default() } else { self.into.store_plain(key) };
         self.into.entries.push(Entry { key, value });
     }
 
@@ -318,6 +379,6 @@ impl EventWriter<'_> {
 
 impl Drop for EventWriter<'_> {
     fn drop(&mut self) {
-        self.into.truncate(self.begin);
+        self.into.truncate_to(self.begin);
     }
 }

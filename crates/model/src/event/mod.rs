@@ -12,7 +12,7 @@ mod build;
 mod tests;
 mod value;
 
-pub use build::{EventLimit, EventWriter, EventsBuilder};
+pub use build::{EventLimit, EventWriter, EventsBuilder, EventsEnd};
 pub use value::{Entries, Items, NumberRef, Ratio, ValueRef};
 
 use std::borrow::Cow;

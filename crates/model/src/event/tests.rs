@@ -343,3 +343,26 @@ fn events_that_are_skipped_leave_the_others_as_they_are() {
         assert_eq!(hosts(&events), [""; 0]);
     }
 }
+
+#[test]
+fn a_batch_is_truncated_to_an_earlier_end() {
+    let mut batch = EventsBuilder::default();
+    let add = |host: &str, batch: &mut EventsBuilder| {
+        let mut event = batch.event();
+        event.plain_text(TextField::Host, host);
+        event.plain_tag("tag").expect("one tag");
+        event.plain_attribute("key", host).expect("one attribute");
+        event.metric(Ratio::of(1, 3).expect("it is small"));
+        event.finish();
+    };
+    add("first", &mut batch);
+    let (end, before) = (batch.end(), batch.clone());
+    add("second", &mut batch);
+    assert_eq!((batch.len(), batch.text_bytes()), (2, 5 + 3 + 5 + 3 + 6 + 3 + 6 + 3));
+    batch.truncate(end);
+    assert_eq!(batch, before);
+    assert_eq!(batch.view().iter().next().and_then(EventRef::host), Some("first"));
+    batch.clear();
+    batch.truncate(end);
+    assert!(batch.is_empty(), "a cleared batch stays empty");
+}

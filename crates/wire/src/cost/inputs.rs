@@ -34,6 +34,8 @@ pub fn inputs() -> Vec<Input> {
         inputs.extend(STATSD.map(|(name, make)| Input { name, parser, make }));
     }
     inputs.extend(OPENTSDB.map(|(name, make)| Input { name, parser: Parser::OpenTsdb, make }));
+    inputs.extend(RIEMANN.map(|(name, make)| Input { name, parser: Parser::Riemann, make }));
+    inputs.extend(EVENT_JSON.map(|(name, make)| Input { name, parser: Parser::EventJson, make }));
     inputs.extend(OTHERS.map(|(name, parser, make)| Input { name, parser, make }));
     inputs
 }
@@ -116,6 +118,38 @@ const OPENTSDB: [(&str, Make); 6] = [
     }),
 ];
 
+const RIEMANN: [(&str, Make); 10] = [
+    ("empty events", |bytes| b"\x32\x00".repeat(bytes / 2)),
+    ("events with empty texts", |bytes| b"\x32\x02\x22\x00".repeat(bytes / 4)),
+    ("empty tags", |bytes| message(&b"\x3a\x00".repeat(bytes.min(1 << 17) / 2))),
+    ("empty attributes", |bytes| {
+        b"\x32\x10\x4a\x02\x0a\x00\x4a\x02\x0a\x00\x4a\x02\x0a\x00\x4a\x02\x0a\x00".repeat(bytes / 18)
+    }),
+    ("a long text that is not UTF-8", |bytes| {
+        message(&[&b"\x22"[..], &length(bytes), &b"\xff".repeat(bytes)].concat())
+    }),
+    ("a text again and again", |bytes| message(&b"\x22\x04host".repeat(bytes / 6))),
+    ("an overriding attribute again and again", |bytes| {
+        message(&b"\x4a\x08\x0a\x04host\x12\x00".repeat(bytes / 10))
+    }),
+    ("unknown fields", |bytes| message(&b"\x18\x00".repeat(bytes / 2))),
+    ("groups", |bytes| message(&[b"\x0b".repeat(90), b"\x0c".repeat(90)].concat().repeat(bytes / 180))),
+    ("states and queries", |bytes| b"\x22\x02\x08\x01\x2a\x03\x0a\x01q".repeat(bytes / 9)),
+];
+
+const EVENT_JSON: [(&str, Make); 8] = [
+    ("blanks", |bytes| b" ".repeat(bytes)),
+    ("empty tags", |bytes| [b"{\"tags\":[\"\"", &b",\"\"".repeat(bytes / 3)[..], b"]}"].concat()),
+    ("tags again and again", |bytes| {
+        [&b"{\"tags\":[\"a\"]"[..], &b",\"tags\":[\"a\"]".repeat(bytes / 13)[..], b"}"].concat()
+    }),
+    ("items", |bytes| [b"{\"a\":[0", &b",0".repeat(bytes / 2)[..], b"]}"].concat()),
+    ("nested lists", |bytes| [b"{\"a\":", &b"[".repeat(bytes)[..]].concat()),
+    ("a text with escapes", |bytes| [b"{\"a\":\"", &b"\\n".repeat(bytes / 2)[..], b"\"}"].concat()),
+    ("a text that is not UTF-8", |bytes| [b"{\"a\":\"", &b"\xff".repeat(bytes)[..], b"\"}"].concat()),
+    ("a long number", |bytes| [b"{\"a\":", &b"9".repeat(bytes)[..], b"}"].concat()),
+];
+
 const PICKLE: Parser = Parser::Message(MessageEncoding::Pickle);
 const PROTOBUF: Parser = Parser::Message(MessageEncoding::Protobuf);
 
@@ -169,10 +203,18 @@ fn repeated(name_bytes: usize, last: u8, again: &[u8], times: usize) -> Vec<u8> 
     message
 }
 
+/// A length of protobuf in five bytes, more than most need.
+fn length(len: usize) -> [u8; 5] {
+    std::array::from_fn(|at| (len >> (7 * at)) as u8 & 0x7F | if at < 4 { 0x80 } else { 0 })
+}
+
+/// A message of Riemann's with one event of these fields.
+fn message(fields: &[u8]) -> Vec<u8> {
+    [b"\x32", &length(fields.len())[..], fields].concat()
+}
+
 /// A payload of one metric with this many points of two bytes.
 fn metric(name_bytes: usize, last: u8, points: usize) -> Vec<u8> {
-    let length =
-        |len: usize| (0..5).map(move |at| (len >> (7 * at)) as u8 & 0x7F | if at < 4 { 0x80 } else { 0 });
     let mut metric = b"\x0a".to_vec();
     metric.extend(length(name_bytes));
     metric.resize(metric.len() + name_bytes - 1, b'n');

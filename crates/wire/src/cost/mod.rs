@@ -15,12 +15,13 @@ mod inputs;
 mod tests;
 mod writers;
 
-use model::Span;
+use model::{EventTime, EventsBuilder, Span};
 
 use crate::compression::{Compression, Decompressor};
 use crate::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
 use crate::graphite::input::{self, Compatibility, MessageEncoding};
 use crate::opentsdb;
+use crate::riemann;
 use crate::statsd::{self, Dialect, WRITTEN_PER_BYTE_MAX};
 use crate::steps::{steps, touch};
 
@@ -40,6 +41,10 @@ const LINES: PerByte = PerByte { steps: 16, allocated: 192 };
 /// A byte of a message may reference 128 others, which are scanned when they are written, parsed as a line, and
 /// hashed. It may expand to a line with its point.
 const MESSAGES: PerByte = PerByte { steps: 512, allocated: 768 };
+
+/// An event of two bytes takes 96 in the batch, and a vector that doubles allocates up to four times its content. Texts that are not
+/// UTF-8 triple.
+const EVENTS: PerByte = PerByte { steps: LINES.steps, allocated: 4 * 48 + 4 * 3 };
 
 /// Lines are parsed; a byte of a line may expand to many output bytes, which are scanned once more. A vector that
 /// doubles allocates up to four times its content.
@@ -71,6 +76,10 @@ pub enum Parser {
     OpenTsdb,
     /// One message.
     Message(MessageEncoding),
+    /// One message of Riemann's protocol.
+    Riemann,
+    /// A JSON event of Riemann's.
+    EventJson,
     /// A stream of lines, in reads of this many bytes.
     Lines(LineEnd, usize),
     /// A stream of frames, in reads of this many bytes.
@@ -96,6 +105,7 @@ impl Parser {
     fn per_byte(self) -> PerByte {
         match self {
             Parser::Message(_) => MESSAGES,
+            Parser::Riemann | Parser::EventJson => EVENTS,
             Parser::Compressed(..) => COMPRESSED,
             Parser::Written(_) => WRITTEN,
             Parser::Statsd(_)
@@ -182,6 +192,19 @@ fn run(parser: Parser, bytes: &[u8]) -> u64 {
         Parser::Message(form) => {
             let reader = input::Reader::new(input::Options::of(Compatibility::Strict), 1);
             reader.message(form, bytes, packet, NOW_S, &mut input::Parsed::default());
+        }
+        Parser::Riemann => {
+            // A message that is rejected costs as well.
+            let (received, limits) = (EventTime::Seconds(NOW_S as i64), riemann::Limits::default());
+            let _rejected = riemann::decode(bytes, received, limits, &mut EventsBuilder::default());
+        }
+        Parser::EventJson => {
+            let options = riemann::json::JsonOptions {
+                bytes_max: bytes.len(),
+                times: riemann::json::JsonTimes::Micros,
+            };
+            let received = EventTime::Seconds(NOW_S as i64);
+            let _rejected = riemann::json::decode(bytes, received, options, &mut EventsBuilder::default());
         }
         Parser::Lines(end, step) => {
             let (mut framer, mut room) = (LineFramer::ended_by(end, 64 * 1024), Vec::new());

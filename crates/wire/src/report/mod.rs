@@ -14,7 +14,7 @@ mod event;
 mod file;
 mod key_flush;
 
-pub(crate) use date::date_time;
+pub(crate) use date::{date_time, signed_date_time, unix_days};
 
 pub use console::{Console, ConsoleEncoding, DOCUMENT_BYTES_MAX};
 pub use date::numeric_date;

@@ -12,6 +12,7 @@ use model::{EventLimit, EventTime, EventWriter, Reject, Span, TextField};
 
 use super::number::whole_seconds;
 use super::sink::{Sink, check_tags};
+use crate::text::Lossy;
 
 /// Attributes of an event or a check, at most.
 const ATTRIBUTES_MAX: usize = 6;
@@ -211,21 +212,6 @@ fn place_tags(tags: &[u8], places: &mut Vec<Span>) {
     places.sort_unstable_by_key(|place| (place.of(tags), place.at));
     places.dedup_by_key(|place| place.of(tags));
     places.sort_unstable_by_key(|place| place.at);
-}
-
-/// Text of a client: invalid UTF-8 becomes U+FFFD.
-struct Lossy<'a>(&'a [u8]);
-
-impl Display for Lossy<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for chunk in self.0.utf8_chunks() {
-            f.write_str(chunk.valid())?;
-            if !chunk.invalid().is_empty() {
-                f.write_char(char::REPLACEMENT_CHARACTER)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Text in which a backslash and `n` mean a newline, which a line cannot contain. In a check's message `m\:` means `m:`.
