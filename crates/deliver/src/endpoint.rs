@@ -13,8 +13,10 @@ const REMINDERS_S: [u64; 3] = [60, 600, 3600];
 /// Why an attempt failed, as far as the sender knows. The binary has the system's error text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// It could not be reached or opened.
+    /// It could not be reached.
     ConnectFailed,
+    /// Its file or folder could not be opened.
+    OpenFailed,
     /// Its name does not resolve to an address.
     Unresolved,
     /// It is one of our own listeners: records sent there would loop.
@@ -46,6 +48,7 @@ impl Failure {
     pub fn word(self) -> &'static str {
         match self {
             Failure::ConnectFailed => "connect_failed",
+            Failure::OpenFailed => "open_failed",
             Failure::Unresolved => "unresolved",
             Failure::Loop => "loop",
             Failure::ConnectTimeout => "connect_timeout",

@@ -222,7 +222,7 @@ fn the_selected_row_is_shown_in_full() {
 
 #[test]
 fn what_one_needs_is_never_cut() {
-    let text = "The endpoint could not be reached or opened (Connection refused (os error 111))";
+    let text = "The endpoint could not be reached (Connection refused (os error 111))";
     let trouble = "writes fail: no space left on device";
     let failing = OutputSample {
         kind: "graphite".into(),
@@ -239,8 +239,8 @@ fn what_one_needs_is_never_cut() {
     };
     let state = "  graphite  down for 2m, 64.0 MiB on disk";
     let error = [
-        "last error 7s ago: connect_failed: The endpoint could not be reached or opened",
-        "  (Connection refused (os error 111))",
+        "last error 7s ago: connect_failed: The endpoint could not be reached (Connection",
+        "  refused (os error 111))",
     ];
     let mut with = shown(vec![source("app")], vec![failing.clone()]);
     let seen = rows(&frame(&with, 80, 24));

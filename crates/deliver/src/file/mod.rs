@@ -270,7 +270,7 @@ impl FileSender {
     /// Opening, writing or rotating failed, and the file is closed.
     pub fn on_error(&mut self, now: Now) {
         let failure = match self.phase {
-            Phase::Closed { .. } => Failure::ConnectFailed,
+            Phase::Closed { .. } => Failure::OpenFailed,
             Phase::Open { size } => {
                 self.cut_at = Some(size);
                 Failure::WriteFailed

@@ -5,11 +5,16 @@
 
 /// Values of `last_error`: why an attempt to reach an endpoint, or its health check, failed. They are not outcomes: records stay
 /// queued.
-pub const LAST_ERRORS: [(&str, &str); 17] = [
+pub const LAST_ERRORS: [(&str, &str); 18] = [
     (
         "connect_failed",
-        "The endpoint could not be reached or opened. The log has the system's error, such as connection refused: check whether \
+        "The endpoint could not be reached. The log has the system's error, such as connection refused: check whether \
          it runs and listens there, and whether a firewall is in between. The output retries, and records stay queued until then.",
+    ),
+    (
+        "open_failed",
+        "The file or folder of the output could not be opened. The log has the system's error: permissions, a read-only file system, another \
+         daemon that writes there, or a file of rules that is missing. The output retries, and records stay queued until then.",
     ),
     (
         "unresolved",
@@ -89,6 +94,7 @@ fn every_failure_of_an_endpoint_is_explained() {
     use deliver::Failure;
     let all = [
         Failure::ConnectFailed,
+        Failure::OpenFailed,
         Failure::Unresolved,
         Failure::Loop,
         Failure::ConnectTimeout,
@@ -116,7 +122,7 @@ fn a_failure_has_a_sentence_with_the_systems_message() {
         (
             "connect_failed",
             Some("Connection refused (os error 111)"),
-            "The endpoint could not be reached or opened (Connection refused (os error 111))",
+            "The endpoint could not be reached (Connection refused (os error 111))",
         ),
     ] {
         assert_eq!(text(word, words), want);

@@ -134,6 +134,11 @@ fn a_folder_that_cannot_be_used_is_named_and_tried_again() {
     fs::write(&tree, "a file where the folder should be").expect("written");
     let mut daemon = Builder::native(&config(&tree, "")).start();
     daemon.wait_logged("whisper is down");
+    let answer = daemon.get("/metrics/find?query=*");
+    assert_eq!(answer.status, 503, "{}", answer.body);
+    let why = "output `store` cannot be opened: Not a directory (os error 20); it is tried again";
+    assert!(answer.body.contains(why), "{}", answer.body);
+    assert_eq!(daemon.output("store")["last_error"], "open_failed");
     send(&daemon, 0..10, now(), 1.0);
     fs::remove_file(&tree).expect("it is there");
     daemon.wait_logged("whisper is back");

@@ -212,7 +212,7 @@ async fn run(
         Asker::Node => None,
     };
     if stores.is_empty() && peers.is_none() {
-        return Err(queries::no_store(&wiring.plan));
+        return Err(queries::no_store(&wiring.plan, api.shared.stores.last_not_open()));
     }
     let known = QUERIES.iter().find(|(known, _)| *known == path).map(|(_, query)| *query);
     let events = Some((Arc::clone(&api.graphite.events), Arc::clone(&wiring.plan)));

@@ -218,10 +218,14 @@ fn stopped(stop: Stop) -> Refusal {
     refusal(stop.into())
 }
 
-pub(super) fn no_store(plan: &Plan) -> Refusal {
+/// No store is open; `not_open` is the last one that could not be opened, and why.
+pub(super) fn no_store(plan: &Plan, not_open: Option<(String, String)>) -> Refusal {
     if plan.outputs.iter().any(|output| matches!(output.kind, OutputKind::Whisper(_))) {
-        let why = "the store is not open: it has just been started, or its folder cannot be opened (see /ready); retry later";
-        return (StatusCode::SERVICE_UNAVAILABLE, why.to_owned());
+        let why = match not_open {
+            Some((name, why)) => format!("output `{name}` cannot be opened: {why}; it is tried again"),
+            None => "the store is being opened: retry later".to_owned(),
+        };
+        return (StatusCode::SERVICE_UNAVAILABLE, why);
     }
     let why = "this daemon has no output of type `whisper` and no `graphite_api.peers`";
     (StatusCode::NOT_FOUND, why.to_owned())

@@ -29,7 +29,7 @@ pub(super) fn answer(
     (stores, plan): (&[Arc<OpenStore>], &Plan),
     ends: Ends,
 ) -> Result<Page, Refusal> {
-    let Some(store) = stores.first() else { return Err(no_store(plan)) };
+    let Some(store) = stores.first() else { return Err(no_store(plan, None)) };
     let names = parameters.all("path");
     let one = path == "/tags/tagSeries";
     if names.iter().all(|name| name.is_empty()) {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use graphite::store::{Store, WalkReport};
@@ -72,17 +72,22 @@ pub struct StoreFigures {
 
 /// The open stores of the daemon, by the names of their outputs.
 #[derive(Debug, Default)]
-pub struct Stores(ArcSwap<Vec<Arc<OpenStore>>>);
+pub struct Stores {
+    open: ArcSwap<Vec<Arc<OpenStore>>>,
+    /// The last store that could not be opened, and why, until one is.
+    not_open: Mutex<Option<(String, String)>>,
+}
 
 impl Stores {
     /// All of them, sorted by name.
     pub fn all(&self) -> Arc<Vec<Arc<OpenStore>>> {
-        self.0.load_full()
+        self.open.load_full()
     }
 
     /// Adds one, in place of an earlier one of its name.
     pub fn add(&self, store: &Arc<OpenStore>) {
-        self.0.rcu(|all| {
+        *self.why_not() = None;
+        self.open.rcu(|all| {
             let mut all: Vec<_> = all.iter().filter(|other| other.name != store.name).cloned().collect();
             all.push(Arc::clone(store));
             all.sort_by(|a, b| a.name.cmp(&b.name));
@@ -92,6 +97,21 @@ impl Stores {
 
     /// Removes it.
     pub fn remove(&self, store: &Arc<OpenStore>) {
-        self.0.rcu(|all| all.iter().filter(|other| !Arc::ptr_eq(other, store)).cloned().collect::<Vec<_>>());
+        self.open
+            .rcu(|all| all.iter().filter(|other| !Arc::ptr_eq(other, store)).cloned().collect::<Vec<_>>());
+    }
+
+    /// A store could not be opened.
+    pub fn not_open(&self, name: &str, why: &std::io::Error) {
+        *self.why_not() = Some((name.to_owned(), why.to_string()));
+    }
+
+    /// The last store that could not be opened, and why, if none was opened since.
+    pub fn last_not_open(&self) -> Option<(String, String)> {
+        self.why_not().clone()
+    }
+
+    fn why_not(&self) -> MutexGuard<'_, Option<(String, String)>> {
+        self.not_open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -38,7 +38,7 @@ pub fn run(plan: &WhisperPlan, data_dir: &Path, outlet: &Arc<Outlet>, stores: &S
     let mut sender = StoreSender::new(Arc::clone(&outlet.account));
     let mut teller = Teller::new(plan.path.display().to_string());
     let names = data_dir.join(&outlet.name).join("catalog");
-    while let Some(opened) = open(plan, &names, outlet, &mut sender, &mut teller) {
+    while let Some(opened) = open(plan, &names, (outlet, stores), &mut sender, &mut teller) {
         (sender, teller) = serve(plan, opened, outlet, stores, (sender, teller));
         if outlet.is_stopping() {
             break;
@@ -87,7 +87,7 @@ fn serve(
 fn open(
     plan: &WhisperPlan,
     names: &Path,
-    outlet: &Arc<Outlet>,
+    (outlet, stores): (&Arc<Outlet>, &Stores),
     sender: &mut StoreSender,
     teller: &mut Teller,
 ) -> Option<Opened> {
@@ -102,7 +102,8 @@ fn open(
             }
             Err(error) => {
                 outlet.errors.count(&error);
-                sender.on_error(Failure::ConnectFailed, Clock::now());
+                stores.not_open(&outlet.name, &error);
+                sender.on_error(Failure::OpenFailed, Clock::now());
                 report(sender, outlet, teller, Some(error.to_string()));
                 publish(outlet, 0, 0, 0, sender.state());
             }
