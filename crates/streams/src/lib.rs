@@ -5,11 +5,12 @@
 //!
 //! - [`value`], [`event`], [`number`]: what the language computes with. An event is a value like any other.
 //! - `reader`: text to forms, with positions. `language`: forms to closures, and Clojure's own functions.
-//! - [`query`]: the query language. `index`: the latest event of each host and service.
+//! - [`query`]: the query language. [`index`]: the latest event of each host and service.
 //!
 //! Pure: no I/O, no clock. The time, files of the config and the environment are asked of the caller.
 
 pub mod event;
+pub mod index;
 pub mod number;
 pub mod query;
 pub mod value;

@@ -7,7 +7,7 @@ pub const QUERY_BYTES_MAX: usize = 64 << 10;
 pub const DEPTH_MAX: usize = 128;
 
 /// Maximum number of regular expressions (`~=`) in a query. A compiled one may take hundreds of kilobytes.
-pub const PATTERNS_MAX: usize = 32;
+pub const PATTERNS_MAX: usize = 16;
 
 /// Longest regular expression, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 4 << 10;
@@ -16,10 +16,10 @@ pub const PATTERN_BYTES_MAX: usize = 4 << 10;
 pub const DIGITS_MAX: usize = 1_000;
 
 /// Maximum backtracking steps of one search with an expression that needs backtracking.
-pub const BACKTRACKING_STEPS_MAX: usize = 10_000;
+pub const BACKTRACKING_STEPS_MAX: usize = 5_000;
 
 /// Longest text that is searched with an expression that needs backtracking: each step may scan the rest of it.
-pub const BACKTRACKING_BYTES_MAX: usize = 2_048;
+pub const BACKTRACKING_BYTES_MAX: usize = 1_024;
 
 /// Longest text that is searched with any expression.
 pub const SEARCHED_BYTES_MAX: usize = 64 << 10;

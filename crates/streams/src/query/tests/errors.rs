@@ -108,8 +108,8 @@ fn digits_and_expressions_are_limited() {
     let patterns = |count: usize| vec!["host ~= \"a\""; count].join(" or ");
     assert!(Query::new(&patterns(PATTERNS_MAX)).is_ok());
     let error = ast(&patterns(PATTERNS_MAX + 1)).unwrap_err();
-    assert_eq!(error.message, "more than 32 regular expressions");
+    assert_eq!(error.message, "more than 16 regular expressions");
     let part = ast("host ~= \"a\"").unwrap();
     let by_hand = Tree::or(vec![part; PATTERNS_MAX + 1]);
-    assert_eq!(Query::of(by_hand).unwrap_err().message, "more than 32 regular expressions");
+    assert_eq!(Query::of(by_hand).unwrap_err().message, "more than 16 regular expressions");
 }
