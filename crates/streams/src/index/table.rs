@@ -290,7 +290,12 @@ impl Part {
     /// Adds a slot; returns the value as it is kept.
     fn insert(&mut self, value: &Value, slot: u32) -> Value {
         match value {
-            Value::Text(text) => return Value::Text(self.texts.insert(text, slot)),
+            Value::Text(text) => {
+                self.texts.insert(text, slot);
+                if let Some(kept) = self.texts.kept(text) {
+                    return Value::Text(kept.clone());
+                }
+            }
             Value::Nil => self.nil.insert(slot),
             _ => {}
         }

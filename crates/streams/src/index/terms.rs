@@ -18,15 +18,19 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Adds a slot to a text. Returns the text as it is kept, so that all events share one copy.
-    pub(super) fn insert(&mut self, text: &ArcStr, slot: u32) -> ArcStr {
-        let known = self.texts.get_key_value(text).map(|(known, _)| known.clone());
-        if known.is_none() {
-            self.bytes += TERM_BYTES + text.len() as u64;
+    /// Adds a slot to a text.
+    pub(super) fn insert(&mut self, text: &ArcStr, slot: u32) {
+        if let Some(slots) = self.texts.get_mut(text) {
+            slots.insert(slot);
+            return;
         }
-        let text = known.unwrap_or_else(|| text.clone());
+        self.bytes += TERM_BYTES + text.len() as u64;
         self.texts.entry(text.clone()).or_default().insert(slot);
-        text
+    }
+
+    /// The copy of a text that is kept, so that all events share it.
+    pub(super) fn kept(&self, text: &str) -> Option<&ArcStr> {
+        self.texts.get_key_value(text).map(|(kept, _)| kept)
     }
 
     pub(super) fn remove(&mut self, text: &str, slot: u32) {
