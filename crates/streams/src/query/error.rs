@@ -13,7 +13,7 @@ pub struct QueryError {
 
 impl QueryError {
     pub(super) fn new(at: usize, message: impl Into<String>) -> QueryError {
-        QueryError { message: message.into(), at }
+        QueryError { message: on_one_line(&message.into()), at }
     }
 
     /// Line and column of the position, both from 1; the column counts characters.
@@ -23,6 +23,11 @@ impl QueryError {
         let start = before.rfind('\n').map_or(0, |at| at + 1);
         (line, before[start..].chars().count() + 1)
     }
+}
+
+/// A message with parts of a text from outside, without its line breaks.
+pub(super) fn on_one_line(message: &str) -> String {
+    message.replace('\n', "\\n").replace('\r', "\\r")
 }
 
 impl fmt::Display for QueryError {

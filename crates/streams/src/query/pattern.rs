@@ -5,6 +5,7 @@ use std::fmt;
 use arcstr::ArcStr;
 use fancy_regex::{Regex, RegexBuilder};
 
+use super::error::on_one_line;
 use super::java::{Translated, translate};
 use super::like::is_line_break;
 use super::limits::{BACKTRACKING_BYTES_MAX, BACKTRACKING_STEPS_MAX, PATTERN_BYTES_MAX, SEARCHED_BYTES_MAX};
@@ -59,7 +60,8 @@ impl Pattern {
         if text.len() > PATTERN_BYTES_MAX {
             return Err(PatternError(format!("it has {} bytes; at most {PATTERN_BYTES_MAX}", text.len())));
         }
-        let Translated { text: engine, backtracks, ends } = translate(text).map_err(PatternError)?;
+        let Translated { text: engine, backtracks, ends } =
+            translate(text).map_err(|message| PatternError(on_one_line(&message)))?;
         let long = if backtracks { Some(compiled(&engine, BACKTRACKING_STEPS_MAX)?) } else { None };
         let short = compiled(&engine, SHORT_STEPS_MAX)?;
         Ok(Pattern { text: text.into(), short, long, ends })
@@ -111,11 +113,11 @@ fn compiled(text: &str, steps_max: usize) -> Result<Box<Regex>, PatternError> {
         .build();
     match built {
         Ok(regex) => Ok(Box::new(regex)),
-        Err(error) => Err(PatternError(one_line(&error.to_string()))),
+        Err(error) => Err(PatternError(last_line(&error.to_string()))),
     }
 }
 
 /// The engine's errors may draw the expression over several lines.
-fn one_line(message: &str) -> String {
+fn last_line(message: &str) -> String {
     message.lines().last().unwrap_or_default().trim().trim_start_matches("error: ").to_owned()
 }

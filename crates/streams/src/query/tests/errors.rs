@@ -37,6 +37,8 @@ fn invalid_texts_are_rejected_with_a_position() {
         ("host = 10L", 7, "For input string: \"10L\"".into()),
         ("host = 9223372036854775808", 7, "For input string: \"9223372036854775808\"".into()),
         ("host = \"a\\d\"", 9, "Unsupported escape character: \\d".into()),
+        ("host = \"a\\\n\"", 9, "Unsupported escape character: \\\\n".into()),
+        ("host ~= \"(?#\n)\"", 8, "invalid regular expression: unknown group or flag `(?#\\n`".into()),
         ("host = \"a\\uD800\"", 9, "Invalid character constant: \\ud800".into()),
         ("host = \"\\777\"", 8, "Octal escape sequence must be in range [0, 377].".into()),
         ("host = \"ab", 7, "token recognition error at: '\"ab'".into()),

@@ -39,6 +39,8 @@ fn query_text() -> impl Strategy<Value = String> {
         "-Infinity",
         "\"web%\"",
         "\"[a-\"",
+        "\"(?#\n\"",
+        "\"\\\n\"",
         "\"\\u00e9\\n\"",
         "\"",
         "\\",
