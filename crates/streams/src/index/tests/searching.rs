@@ -111,6 +111,18 @@ fn searches_that_give_up_are_counted() {
     assert_eq!(search.counts().gave_up, 1);
 }
 
+#[test]
+fn deepest_query_is_planned_and_printed() {
+    let index = fleet();
+    let levels = crate::query::limits::DEPTH_MAX;
+    let text = format!("{}tagged \"x\"{}", "host = \"a\" or 1 and (".repeat(levels), ")".repeat(levels));
+    assert_eq!(super::search(&index, &text).len(), 67);
+    let printed = query(&text).tree().to_string();
+    assert_eq!(printed.matches("(or ").count(), levels, "{printed}");
+    let negated = format!("{}host = \"web3\"", "not ".repeat(levels));
+    assert_eq!(super::search(&index, &negated).len(), 20);
+}
+
 /// What happens between two slices, or before a search.
 #[derive(Clone, Debug)]
 enum Step {
