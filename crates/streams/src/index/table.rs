@@ -189,11 +189,14 @@ impl Index {
         let predecessor = Arc::clone(&self.entries.at(slot).event);
         share::share(&mut event, &predecessor);
         let (old, new) = (self.entries.at(slot).bytes, own_bytes(&event));
-        if new > old && self.memory_bytes() + u64::from(new - old) > self.limits.bytes_max {
+        let has_new_tags = !is_same_list(event.get(Field::Tags), predecessor.get(Field::Tags));
+        let tags = if has_new_tags { memory::value_bytes(event.get(Field::Tags)) } else { 0 };
+        let more = u64::from(new.saturating_sub(old)) + tags;
+        if more > 0 && self.memory_bytes() + more > self.limits.bytes_max {
             return Err(Reject::TooManyBytes);
         }
         self.bytes = self.bytes - u64::from(old) + u64::from(new);
-        if !is_same_list(event.get(Field::Tags), predecessor.get(Field::Tags)) {
+        if has_new_tags {
             self.remove_tags(&predecessor, slot);
             self.add_tags(&mut event, slot);
         }

@@ -113,6 +113,9 @@ fn memory_is_limited_and_given_back() {
     assert_eq!(index.insert(described("t", 10_000)).unwrap_err(), Reject::TooManyBytes);
     let kept = index.lookup(&text("a"), &text("t")).unwrap();
     assert!(equal(kept.get(Field::Description), &text(&"x".repeat(1_000))), "the old event is still there");
+    let mut tagged = Event::clone(kept);
+    tagged.set(Field::Tags, tags(&["y".repeat(10_000).as_str()]));
+    assert_eq!(index.insert(Arc::new(tagged)).unwrap_err(), Reject::TooManyBytes, "tags count as well");
     assert!(index.insert(described("s", 10)).is_ok());
     assert!(index.insert(described("t", 10_000)).is_ok());
     index.delete(&text("a"), &text("s"));
