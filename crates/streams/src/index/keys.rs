@@ -87,7 +87,25 @@ fn write(part: &Value, hasher: &mut impl Hasher) -> bool {
         Value::Char(letter) => letter.hash(hasher),
         Value::Keyword(name) => (1_u8, name.as_str()).hash(hasher),
         Value::Number(number) => return write_number(number, hasher),
-        Value::Vector(_) | Value::Event(_) => return false,
+        Value::Symbol(_)
+        | Value::List(_)
+        | Value::Vector(_)
+        | Value::Map(_)
+        | Value::Set(_)
+        | Value::Seq(_)
+        | Value::Event(_)
+        | Value::Pattern(_)
+        | Value::Closure(_)
+        | Value::Native(_)
+        | Value::Bound(_)
+        | Value::Stream(_)
+        | Value::Var(_)
+        | Value::Atom(_)
+        | Value::Delay(_)
+        | Value::Exception(_)
+        | Value::Class(_)
+        | Value::Namespace(_)
+        | Value::Moment(_) => return false,
     }
     true
 }

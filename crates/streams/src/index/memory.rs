@@ -42,13 +42,36 @@ fn bytes(value: &Value, depth: usize) -> u64 {
         return 0;
     };
     match value {
-        Value::Nil | Value::Bool(_) | Value::Char(_) => 0,
+        Value::Nil
+        | Value::Bool(_)
+        | Value::Char(_)
+        | Value::Native(_)
+        | Value::Stream(_)
+        | Value::Class(_) => 0,
+        // What these have is the config's, and not counted: an event only refers to it.
+        Value::Symbol(_)
+        | Value::Seq(_)
+        | Value::Pattern(_)
+        | Value::Closure(_)
+        | Value::Bound(_)
+        | Value::Var(_)
+        | Value::Atom(_)
+        | Value::Delay(_)
+        | Value::Exception(_)
+        | Value::Namespace(_)
+        | Value::Moment(_) => 64,
         Value::Number(Number::Big(value)) => 48 + value.bits() / 8,
         Value::Number(Number::Ratio(value)) => 80 + (value.numer().bits() + value.denom().bits()) / 8,
         Value::Number(Number::Int(_) | Number::Float(_) | Number::Double(_)) => 0,
         Value::Text(text) | Value::Keyword(text) => text_bytes(text),
         // Each member has an allocation of its own.
         Value::Vector(members) => 128 + members.iter().map(|member| 40 + bytes(member, below)).sum::<u64>(),
+        Value::List(members) => members.iter().map(|member| 64 + bytes(member, below)).sum(),
+        Value::Set(members) => 64 + members.iter().map(|member| 64 + bytes(member, below)).sum::<u64>(),
+        Value::Map(entries) => {
+            let entry = |(key, value)| 96 + bytes(key, below) + bytes(value, below);
+            64 + entries.iter().map(entry).sum::<u64>()
+        }
         Value::Event(event) => {
             let kept_once =
                 [Field::Host, Field::Service, Field::Tags].map(|field| bytes(event.get(field), below));

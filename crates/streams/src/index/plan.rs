@@ -10,8 +10,9 @@ use arcstr::ArcStr;
 use super::slot_set::SlotSet;
 use super::table::{Index, Part};
 use super::terms::Terms;
+use crate::collections::element::Element;
 use crate::event::Field;
-use crate::query::{Like, Meter, Operand, Pattern, Tree, equal};
+use crate::query::{Like, Meter, Operand, Pattern, Tree};
 use crate::value::Value;
 
 /// Sets that are united at most, and parts of an `and` that are considered; more are a scan.
@@ -117,8 +118,8 @@ impl TextTest {
 pub(super) fn plan(tree: &Tree, index: &Index) -> Access {
     match tree {
         Tree::Value(Operand::Literal(value)) => always(value.is_true()),
-        Tree::Equal(Operand::Literal(a), Operand::Literal(b)) => always(equal(a, b)),
-        Tree::NotEqual(Operand::Literal(a), Operand::Literal(b)) => always(!equal(a, b)),
+        Tree::Equal(Operand::Literal(a), Operand::Literal(b)) => always(Value::equal(a, b)),
+        Tree::NotEqual(Operand::Literal(a), Operand::Literal(b)) => always(!Value::equal(a, b)),
         Tree::Equal(Operand::Field(name), Operand::Literal(value))
         | Tree::Equal(Operand::Literal(value), Operand::Field(name)) => with_value(name, value),
         Tree::Like(pattern, Operand::Field(name)) => {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arcstr::ArcStr;
 
+use crate::collections::element::Element;
 use crate::event::{Event, Field};
-use crate::query::equal;
 use crate::value::Value;
 
 /// Events with more custom fields keep their own copies: finding the equal ones takes the square of their number.
@@ -58,7 +58,7 @@ pub(super) fn share(event: &mut Arc<Event>, predecessor: &Event) {
     const FIELDS: [Field; 5] = [Field::Host, Field::Service, Field::State, Field::Description, Field::Tags];
     let has_copy = FIELDS.map(|field| {
         let (new, kept) = (event.get(field), predecessor.get(field));
-        !is_shared(new, kept) && equal(new, kept)
+        !is_shared(new, kept) && Value::equal(new, kept)
     });
     if has_copy.contains(&true) {
         let event = Arc::make_mut(event);
@@ -76,7 +76,7 @@ fn share_attributes(event: &mut Arc<Event>, predecessor: &Event) {
     let pairs = || event.attributes().iter().zip(predecessor.attributes());
     let same_names = pairs().all(|((name, _), (kept, _))| name == kept);
     let has_copies = pairs().any(|((name, value), (kept_name, kept))| {
-        !ArcStr::ptr_eq(name, kept_name) || !is_shared(value, kept) && equal(value, kept)
+        !ArcStr::ptr_eq(name, kept_name) || !is_shared(value, kept) && Value::equal(value, kept)
     });
     if !same_names || !has_copies {
         return;
@@ -87,7 +87,7 @@ fn share_attributes(event: &mut Arc<Event>, predecessor: &Event) {
         shared.set(field, event.get(field).clone());
     }
     for ((_, value), (name, kept)) in pairs() {
-        let value = if equal(value, kept) { kept } else { value };
+        let value = if Value::equal(value, kept) { kept } else { value };
         shared.set_attribute(name.clone(), value.clone());
     }
     *event = Arc::new(shared);

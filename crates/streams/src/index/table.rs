@@ -12,9 +12,10 @@ use super::slot_set::SlotSet;
 use super::tag_lists::TagLists;
 use super::terms::Terms;
 use super::{expiry, memory, share};
+use crate::collections::element::Element;
 use crate::event::{Event, Field};
 use crate::number::Number;
-use crate::query::{equal, tag_texts};
+use crate::query::tag_texts;
 use crate::value::Value;
 
 /// The latest events, by host and service.
@@ -145,7 +146,7 @@ impl Index {
         let slot = self.slot(hash, host, service)?;
         let present = &self.entries.at(slot).event;
         let is_same = Arc::ptr_eq(present, event)
-            || equal(&Value::Event(present.clone()), &Value::Event(event.clone()));
+            || Value::equal(&Value::Event(present.clone()), &Value::Event(event.clone()));
         is_same.then(|| self.remove(slot))
     }
 
@@ -181,7 +182,7 @@ impl Index {
     fn slot(&self, hash: KeyHash, host: &Value, service: &Value) -> Option<u32> {
         self.keys.find(hash, |slot| {
             let event = &self.entries.at(slot).event;
-            equal(event.get(Field::Host), host) && equal(event.get(Field::Service), service)
+            Value::equal(event.get(Field::Host), host) && Value::equal(event.get(Field::Service), service)
         })
     }
 
@@ -285,7 +286,7 @@ fn own_bytes(event: &Event) -> u32 {
 fn is_same_list(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Vector(a), Value::Vector(b)) => Arc::ptr_eq(a, b),
-        (a, b) => equal(a, b),
+        (a, b) => Value::equal(a, b),
     }
 }
 

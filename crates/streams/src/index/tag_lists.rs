@@ -6,7 +6,8 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 
 use super::hasher::SeededHasher;
-use crate::query::{equal, tag_texts};
+use crate::collections::element::Element;
+use crate::query::tag_texts;
 use crate::value::Value;
 
 /// Tables: each grows for itself, so that growing never takes long.
@@ -80,5 +81,5 @@ fn is_same(list: &TagList, hash: u64, tags: &Value) -> bool {
         (Value::Vector(a), Value::Vector(b)) => Arc::ptr_eq(a, b),
         _ => false,
     };
-    list.hash == hash && (is_shared || equal(&list.tags, tags))
+    list.hash == hash && (is_shared || Value::equal(&list.tags, tags))
 }

@@ -6,7 +6,6 @@
 //! an event counts its work in a [`Meter`], for callers that divide a long search into slices.
 //! Not here: which events are checked (`index`), and a cache of compiled queries, which belongs to its user.
 
-mod equal;
 mod error;
 mod java;
 mod like;
@@ -23,7 +22,6 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-pub use equal::equal;
 pub use error::QueryError;
 pub use like::Like;
 pub use meter::Meter;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arcstr::ArcStr;
 
-use super::equal::equal;
 use super::error::QueryError;
 use super::like::Like;
 use super::limits::{DEPTH_MAX, PATTERNS_MAX};
@@ -12,6 +11,7 @@ use super::meter::Meter;
 use super::parser::ast;
 use super::pattern::Pattern;
 use super::tree::{Comparison, Operand, Tree};
+use crate::collections::element::Element;
 use crate::event::{Event, Field};
 use crate::number::Number;
 use crate::value::Value;
@@ -158,13 +158,18 @@ fn same(a: &Source, b: &Source, event: &Event, meter: &mut Meter) -> bool {
     if let Some((a, b)) = text(a).zip(text(b)) {
         meter.text(if a.len() == b.len() { a.len() } else { 0 });
     }
-    equal(a, b)
+    Value::equal(a, b)
 }
 
-/// The texts among an event's tags: those that `tagged` looks at.
+/// The texts among an event's tags, a vector, list or set: those that `tagged` looks at.
 pub fn tag_texts(tags: &Value) -> impl Iterator<Item = &ArcStr> {
-    let members = if let Value::Vector(members) = tags { Some(members) } else { None };
-    members.into_iter().flat_map(|members| members.iter()).filter_map(text)
+    let vector = if let Value::Vector(members) = tags { Some(members) } else { None };
+    let list = if let Value::List(members) = tags { Some(members) } else { None };
+    let set = if let Value::Set(members) = tags { Some(members) } else { None };
+    let vector = vector.into_iter().flat_map(|members| members.iter());
+    let list = list.into_iter().flat_map(|members| members.iter());
+    let set = set.into_iter().flat_map(|members| members.iter());
+    vector.chain(list).chain(set).filter_map(text)
 }
 
 fn text(value: &Value) -> Option<&ArcStr> {

@@ -154,8 +154,26 @@ fn write_literal(value: &Value, out: &mut impl Write) -> fmt::Result {
         Value::Char(letter) => write!(out, "\\{letter}"),
         Value::Text(text) => write_quoted(text, out),
         Value::Keyword(name) => write!(out, ":{name}"),
-        Value::Vector(_) => out.write_str("[…]"),
-        Value::Event(_) => out.write_str("{…}"),
+        // Only trees that configs build have them.
+        Value::Symbol(_)
+        | Value::List(_)
+        | Value::Vector(_)
+        | Value::Map(_)
+        | Value::Set(_)
+        | Value::Seq(_)
+        | Value::Event(_)
+        | Value::Pattern(_)
+        | Value::Closure(_)
+        | Value::Native(_)
+        | Value::Bound(_)
+        | Value::Stream(_)
+        | Value::Var(_)
+        | Value::Atom(_)
+        | Value::Delay(_)
+        | Value::Exception(_)
+        | Value::Class(_)
+        | Value::Namespace(_)
+        | Value::Moment(_) => out.write_char('…'),
     }
 }
 

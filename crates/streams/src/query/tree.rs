@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arcstr::ArcStr;
 
-use super::equal::equal;
 use super::pattern::Pattern;
+use crate::collections::element::Element;
 use crate::number::Number;
 use crate::value::Value;
 
@@ -121,14 +121,14 @@ impl PartialEq for Operand {
     fn eq(&self, other: &Operand) -> bool {
         match (self, other) {
             (Operand::Field(a), Operand::Field(b)) => a == b,
-            (Operand::Literal(a), Operand::Literal(b)) => equal(a, b) || is_nan(a) && is_nan(b),
+            (Operand::Literal(a), Operand::Literal(b)) => Value::equal(a, b) || is_nan(a) && is_nan(b),
             (Operand::Field(_), Operand::Literal(_)) | (Operand::Literal(_), Operand::Field(_)) => false,
         }
     }
 }
 
 fn is_nan(value: &Value) -> bool {
-    matches!(value, Value::Number(Number::Double(_) | Number::Float(_)) if !equal(value, value))
+    matches!(value, Value::Number(Number::Double(_) | Number::Float(_)) if !Value::equal(value, value))
 }
 
 impl Comparison {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::super::{Age, Expired, KeepKeys, age, expired_event};
 use super::*;
-use crate::query::equal;
+use crate::collections::element::Element;
 
 fn ratio(numerator: i64, denominator: i64) -> Number {
     Number::Ratio(Arc::new(num_rational::BigRational::new(numerator.into(), denominator.into())))
@@ -90,8 +90,8 @@ fn expired_event_has_the_fields_that_are_kept() {
     let now = Number::Int(2_000);
     let kept = |keep: &KeepKeys| {
         let expired = expired_event(&event, &now, keep);
-        assert!(equal(expired.get(Field::State), &text("expired")));
-        assert!(equal(expired.get(Field::Time), &int(2_000)));
+        assert!(Value::equal(expired.get(Field::State), &text("expired")));
+        assert!(Value::equal(expired.get(Field::Time), &int(2_000)));
         let names = ["host", "service", "metric", "description", "dc", "absent"];
         names.into_iter().filter(|name| expired.named(name).is_true()).collect::<Vec<_>>().join(" ")
     };

@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use super::super::{Change, Index, Limits, Reject, same_fields};
 use super::*;
-use crate::query::{equal, tag_texts};
+use crate::collections::element::Element;
+use crate::query::tag_texts;
 
 #[test]
 fn latest_event_of_a_key_is_kept_whatever_its_time() {
@@ -12,8 +13,8 @@ fn latest_event_of_a_key_is_kept_whatever_its_time() {
     let mut older = event("a", "s", 2);
     older.set(Field::Time, int(5));
     let Ok(Change::Replaced(old)) = index.insert(Arc::new(older)) else { panic!("the key is known") };
-    assert!(equal(old.get(Field::Metric), &int(1)));
-    assert!(equal(index.lookup(&text("a"), &text("s")).unwrap().get(Field::Metric), &int(2)));
+    assert!(Value::equal(old.get(Field::Metric), &int(1)));
+    assert!(Value::equal(index.lookup(&text("a"), &text("s")).unwrap().get(Field::Metric), &int(2)));
     assert_eq!(index.len(), 1);
 }
 
@@ -23,7 +24,7 @@ fn expired_event_removes_the_entry_of_its_key() {
     let mut expired = event("a", "s", 9);
     expired.set(Field::State, text("expired"));
     let Ok(Change::Removed(old)) = index.insert(Arc::new(expired.clone())) else { panic!("it was there") };
-    assert!(equal(old.get(Field::Metric), &int(1)));
+    assert!(Value::equal(old.get(Field::Metric), &int(1)));
     assert!(matches!(index.insert(Arc::new(expired)), Ok(Change::Nothing)));
     assert_eq!(search(&index, "true"), ["a/t 2"]);
 }
@@ -56,7 +57,7 @@ fn parts_of_keys_are_nil_text_or_scalar() {
     for (at, host) in parts.iter().enumerate() {
         for (other, service) in parts.iter().enumerate() {
             let found = index.lookup(host, service).expect("it was inserted");
-            assert!(equal(found.get(Field::Metric), &int((100 * at + other) as i64)));
+            assert!(Value::equal(found.get(Field::Metric), &int((100 * at + other) as i64)));
         }
     }
     // Equal for `=`, though written otherwise.
@@ -112,7 +113,10 @@ fn memory_is_limited_and_given_back() {
     assert!(index.insert(described("t", 1_000)).is_ok());
     assert_eq!(index.insert(described("t", 10_000)).unwrap_err(), Reject::TooManyBytes);
     let kept = index.lookup(&text("a"), &text("t")).unwrap();
-    assert!(equal(kept.get(Field::Description), &text(&"x".repeat(1_000))), "the old event is still there");
+    assert!(
+        Value::equal(kept.get(Field::Description), &text(&"x".repeat(1_000))),
+        "the old event is still there"
+    );
     let mut tagged = Event::clone(kept);
     tagged.set(Field::Tags, tags(&["y".repeat(10_000).as_str()]));
     assert_eq!(index.insert(Arc::new(tagged)).unwrap_err(), Reject::TooManyBytes, "tags count as well");
@@ -144,7 +148,7 @@ fn equal_texts_and_tags_are_kept_once() {
     index.insert(Arc::clone(&outside)).unwrap();
     assert!(tag_texts(outside.get(Field::Tags)).count() == 2, "the caller's event is not changed");
     let replaced = index.lookup(&text("a"), &text("s")).unwrap();
-    assert!(equal(&Value::Event(Arc::clone(replaced)), &Value::Event(outside)));
+    assert!(Value::equal(&Value::Event(Arc::clone(replaced)), &Value::Event(outside)));
     let pointer = |value: &Value| match value {
         Value::Text(text) => text.as_ptr() as usize,
         Value::Vector(members) => Arc::as_ptr(members) as usize,
