@@ -10,5 +10,7 @@
 //! Pure: no I/O, no clock. The time, files of the config and the environment are asked of the caller.
 
 pub mod event;
+pub mod graph;
 pub mod number;
+pub mod thrown;
 pub mod value;
