@@ -4,13 +4,26 @@
 //! graph; only functions that the config wrote itself run in the interpreter.
 //!
 //! - [`value`], [`event`], [`number`]: what the language computes with. An event is a value like any other.
-//! - `reader`: text to forms, with positions. `language`: forms to closures, and Clojure's own functions.
+//! - [`collections`], [`function`], [`object`], [`symbol`]: what values are made of.
+//! - [`compare`], [`hash`], [`arithmetic`], [`print`]: what can be done with values without running code.
+//! - [`reader`]: text to forms, with positions. [`language`]: forms to closures, and Clojure's own functions.
 //! - `query`: the query language. `index`: the latest event of each host and service.
 //!
 //! Pure: no I/O, no clock. The time, files of the config and the environment are asked of the caller.
 
+pub mod arithmetic;
+pub mod collections;
+pub mod compare;
 pub mod event;
+pub mod function;
 pub mod graph;
+pub mod hash;
+pub mod language;
 pub mod number;
+pub mod object;
+pub mod position;
+pub mod print;
+pub mod reader;
+pub mod symbol;
 pub mod thrown;
 pub mod value;

@@ -352,8 +352,8 @@ fn exception_event(thrown: &Thrown, value: &Value, now_us: i64) -> Value {
     let mut event = Event::default();
     event.set(Field::Service, Value::Text(literal!("riemann exception")));
     event.set(Field::State, Value::Text(literal!("error")));
-    let tags = rpds::Vector::new_sync().push_back(Value::Text(literal!("exception")));
-    event.set(Field::Tags, Value::Vector(Arc::new(tags.push_back(Value::Text(thrown.class.clone())))));
+    let tags = [literal!("exception"), thrown.class.clone()];
+    event.set(Field::Tags, Value::vector(tags.map(Value::Text)));
     event.set(Field::Time, Value::of_time_us(now_us));
     event.set(Field::Description, Value::Text(thrown.to_string().into()));
     event.set_attribute(literal!("event"), value.clone());
