@@ -6,6 +6,9 @@
 //! Not here: what the nodes compute (`nodes`), functions of the config (a [`Caller`]), the index and the outputs.
 //! Invariants: a node never runs within its own turn; what a child throws ends that child's part only.
 
+mod hashes;
+mod id;
+mod limits;
 mod timers;
 mod turn;
 
@@ -18,9 +21,12 @@ use std::sync::Arc;
 
 use arcstr::literal;
 
+pub use id::NodeId;
+pub use limits::{Counts, Limit, Limits};
 pub use timers::TimerId;
 pub use turn::{CHILDREN, Turn};
 
+use self::hashes::Hashes;
 use self::timers::Timers;
 use self::turn::To;
 use crate::event::{Event, Field};
@@ -30,30 +36,20 @@ use crate::value::Value;
 /// Nodes that pass a value on to each other, at most: a config can feed a stream's output to the stream itself.
 pub const DEPTH_MAX: usize = 256;
 
-/// A node of a graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeId(u32);
-
-impl NodeId {
-    /// Its number, for a value of the language.
-    pub fn number(self) -> u32 {
-        self.0
-    }
-
-    /// The node of that number.
-    pub fn of(number: u32) -> NodeId {
-        NodeId(number)
-    }
-}
-
 /// What a stream computes. Deterministic: it depends on the values, the timers and the clock of its turns.
 pub trait Node: fmt::Debug + Send {
-    /// A value has come: an event, a vector of events, or whatever the config made of them. Returns whether it matched, for streams
-    /// that serve as predicates; the others return true.
+    /// A value has come: an event, a vector of events, or whatever the config made of them. The node may take it or change it in
+    /// place: the others that get it have their own. Returns whether it matched, for streams that serve as predicates; the others
+    /// return true.
     ///
     /// # Errors
     /// An exception. Values that were emitted before it go to the children all the same.
-    fn push(&mut self, value: &Value, turn: &mut Turn<'_>) -> Result<bool, Thrown>;
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown>;
+
+    /// The node was added: the place to set timers that run from the beginning, and to look at the clock.
+    fn start(&mut self, turn: &mut Turn<'_>) {
+        let _ = turn;
+    }
 
     /// A timer that it set is due.
     ///
@@ -62,6 +58,23 @@ pub trait Node: fmt::Debug + Send {
     fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
         let _ = turn;
         unreachable!("this node sets no timers, but {timer:?} is due")
+    }
+
+    /// What it remembers, as a value that [`Node::restore`] of the same stream of another graph takes back. Nil for a node that
+    /// remembers nothing.
+    fn save(&self, graph: &Graph) -> Value {
+        let _ = graph;
+        Value::Nil
+    }
+
+    /// How many forks it has, and the nodes of all of them: they go with it.
+    fn forks(&self) -> (u64, Vec<NodeId>) {
+        (0, Vec::new())
+    }
+
+    /// Takes back what `save` gave. The node was just started. Anything else leaves it as it is, in whole or in part.
+    fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
+        let _ = (saved, turn);
     }
 }
 
@@ -117,6 +130,9 @@ pub struct Graph {
     rescue: Option<NodeId>,
     caught: Vec<Caught>,
     caught_more: u64,
+    limits: Limits,
+    counts: Counts,
+    hashes: Hashes,
 }
 
 impl fmt::Debug for Graph {
@@ -146,7 +162,26 @@ impl Graph {
             rescue: None,
             caught: Vec::new(),
             caught_more: 0,
+            limits: Limits::default(),
+            counts: Counts::default(),
+            hashes: Hashes::new(0),
         }
+    }
+
+    /// The same graph with other limits; before nodes are added.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Graph {
+        Graph { limits, hashes: Hashes::new(limits.hash_seed), ..self }
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// How often its limits were reached, and how many forks there are.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// Number of nodes.
@@ -198,17 +233,33 @@ impl Graph {
         if let Some(made) = &mut self.made {
             made.push(id);
         }
+        if let Some(mut node) = self.slots[id.0 as usize].node.take() {
+            node.start(&mut Turn { graph: self, node: id });
+            self.slots[id.0 as usize].node = Some(node);
+        }
         id
     }
 
     /// Removes a node: values for it go nowhere, and its timers are cancelled. Its id is that of another node later, so nobody else
     /// may know it: the nodes of a fork know only each other.
     pub fn remove(&mut self, id: NodeId) {
-        let slot = &mut self.slots[id.0 as usize];
-        if std::mem::take(&mut slot.is_in_use) {
-            (slot.node, slot.children) = (None, Box::default());
-            self.free.push(id);
+        let mut removed = vec![id];
+        while let Some(id) = removed.pop() {
+            let slot = &mut self.slots[id.0 as usize];
+            if std::mem::take(&mut slot.is_in_use) {
+                let node = slot.node.take();
+                slot.children = Box::default();
+                self.free.push(id);
+                removed.extend(node.map(|node| self.forks_of(&*node)).unwrap_or_default());
+            }
         }
+    }
+
+    /// The nodes of the forks of a node that is gone.
+    fn forks_of(&mut self, node: &dyn Node) -> Vec<NodeId> {
+        let (forks, nodes) = node.forks();
+        self.counts.add_forks(-forks.cast_signed());
+        nodes
     }
 
     /// While `make` runs, exceptions of the nodes that it adds go to `handler` (spec riemann §10.6).
@@ -224,10 +275,47 @@ impl Graph {
     /// # Errors
     /// What the node itself throws. What its children throw is caught.
     pub fn push(&mut self, id: NodeId, value: &Value) -> Result<bool, Thrown> {
+        self.push_owned(id, &mut value.clone())
+    }
+
+    /// As [`Graph::push`], for a value that nobody else needs: if it is an event and nobody else has it, streams change it in place.
+    ///
+    /// # Errors
+    /// What the node itself throws.
+    pub fn push_owned(&mut self, id: NodeId, value: &mut Value) -> Result<bool, Thrown> {
         let before = self.emitted.len();
         let pushed = self.turn(id, |node, turn| node.push(value, turn));
         self.pass_on(id, before);
         pushed.unwrap_or(Ok(false))
+    }
+
+    /// As [`Graph::push`] for a function of the config that calls its children itself (`call-rescue`): what the node throws is
+    /// caught, as for any child.
+    pub fn push_and_catch(&mut self, id: NodeId, value: &Value) {
+        self.push_to_child(id, id, &mut value.clone());
+    }
+
+    /// Calls a function of the config, or any other value that can be called.
+    ///
+    /// # Errors
+    /// What it throws.
+    pub fn call(&mut self, function: &Value, args: &[Value]) -> Result<Value, Thrown> {
+        let caller = Arc::clone(&self.caller);
+        caller.call(self, function, args)
+    }
+
+    /// What a node remembers; nil if nothing.
+    pub fn save(&self, id: NodeId) -> Value {
+        let node = self.slots.get(id.0 as usize).and_then(|slot| slot.node.as_ref());
+        node.map_or(Value::Nil, |node| node.save(self))
+    }
+
+    /// Gives a node back what [`Graph::save`] returned for the same stream of an earlier graph. Anything else does no harm.
+    pub fn restore(&mut self, id: NodeId, saved: &Value) {
+        if let Some(mut node) = self.slots.get_mut(id.0 as usize).and_then(|slot| slot.node.take()) {
+            node.restore(saved, &mut Turn { graph: self, node: id });
+            self.slots[id.0 as usize].node = Some(node);
+        }
     }
 
     /// Sets the clock, and runs the timers that are due by then, each at its own time; at most `max` of them. Returns whether all have
@@ -284,6 +372,8 @@ impl Graph {
         // What it called may have removed it.
         if slot.is_in_use && slot.generation == generation {
             slot.node = Some(node);
+        } else {
+            self.forks_of(&*node).into_iter().for_each(|node| self.remove(node));
         }
         Some(done)
     }
@@ -292,25 +382,31 @@ impl Graph {
     fn pass_on(&mut self, id: NodeId, before: usize) {
         self.depth += 1;
         for at in before..self.emitted.len() {
-            let (to, value) = std::mem::replace(&mut self.emitted[at], (To::Port(0), Value::Nil));
+            let (to, mut value) = std::mem::replace(&mut self.emitted[at], (To::Port(0), Value::Nil));
             match to {
-                To::Node(child) => self.push_to_child(id, child, &value),
-                To::Port(port) => {
-                    let mut at = self.slots[id.0 as usize].port(port).start;
-                    // Its children can change while it is at them: it is removed with its fork.
-                    while let Some(child) = self.slots[id.0 as usize].child(port, at) {
-                        self.push_to_child(id, child, &value);
-                        at += 1;
-                    }
-                }
+                To::Node(child) => self.push_to_child(id, child, &mut value),
+                To::Port(port) => self.push_to_port(id, port, &mut value),
             }
         }
         self.depth -= 1;
         self.emitted.truncate(before);
     }
 
-    fn push_to_child(&mut self, parent: NodeId, child: NodeId, value: &Value) {
-        if let Err(thrown) = self.push(child, value) {
+    /// Gives a value to the children of a port: each but the last gets a copy.
+    fn push_to_port(&mut self, id: NodeId, port: u16, value: &mut Value) {
+        let range = self.slots[id.0 as usize].port(port);
+        for at in range.clone() {
+            // Its children can change while it is at them: it is removed with its fork.
+            let Some(child) = self.slots[id.0 as usize].child(port, at) else { return };
+            match at + 1 == range.end {
+                true => self.push_to_child(id, child, value),
+                false => self.push_to_child(id, child, &mut value.clone()),
+            }
+        }
+    }
+
+    fn push_to_child(&mut self, parent: NodeId, child: NodeId, value: &mut Value) {
+        if let Err(thrown) = self.push_owned(child, value) {
             self.catch(parent, child, thrown, value);
         }
     }

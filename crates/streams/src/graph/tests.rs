@@ -40,7 +40,7 @@ fn thrown() -> Thrown {
 struct Pass;
 
 impl Node for Pass {
-    fn push(&mut self, value: &Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
         turn.emit(value.clone());
         Ok(true)
     }
@@ -51,7 +51,7 @@ impl Node for Pass {
 struct Note(&'static str, Seen);
 
 impl Node for Note {
-    fn push(&mut self, value: &Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
         let text = match value {
             Value::Number(Number::Int(number)) => number.to_string(),
             Value::Event(event) => {
@@ -69,7 +69,7 @@ impl Node for Note {
 struct Throws;
 
 impl Node for Throws {
-    fn push(&mut self, value: &Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
         turn.emit(value.clone());
         Err(thrown())
     }
@@ -80,7 +80,7 @@ impl Node for Throws {
 struct Calls(Value);
 
 impl Node for Calls {
-    fn push(&mut self, value: &Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
         turn.call(&self.0, std::slice::from_ref(value)).map(|value| value.is_true())
     }
 }
@@ -90,11 +90,11 @@ impl Node for Calls {
 struct Later(Vec<TimerId>);
 
 impl Node for Later {
-    fn push(&mut self, value: &Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
         let Value::Number(Number::Int(after)) = value else { return Err(thrown()) };
         match after {
             ..0 => self.0.pop().into_iter().for_each(|timer| turn.cancel_timer(timer)),
-            _ => self.0.push(turn.set_timer(turn.now_us() + after)),
+            _ => self.0.push(turn.set_timer(turn.now_us() + *after)),
         }
         Ok(true)
     }
@@ -140,7 +140,7 @@ fn ports_have_children_of_their_own() {
     #[derive(Debug)]
     struct ByNumber;
     impl Node for ByNumber {
-        fn push(&mut self, value: &Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+        fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
             let Value::Number(Number::Int(port)) = value else { return Err(thrown()) };
             turn.emit_at(*port as u16, value.clone());
             Ok(true)
@@ -202,7 +202,7 @@ fn nodes_that_a_node_made_go_with_it_and_their_timers_with_them() {
     #[derive(Debug, Default)]
     struct Makes(Vec<NodeId>);
     impl Node for Makes {
-        fn push(&mut self, value: &Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+        fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
             match value {
                 Value::Number(_) => {
                     let (_, made) =

@@ -1,7 +1,7 @@
 //! What a node can do while a value or a timer is at it.
 
 use crate::graph::timers::TimerId;
-use crate::graph::{Graph, NodeId};
+use crate::graph::{Counts, Graph, Limit, Limits, NodeId};
 use crate::thrown::Thrown;
 use crate::value::Value;
 
@@ -51,6 +51,47 @@ impl Turn<'_> {
         self.graph.timers.set(due_us, self.node, generation)
     }
 
+    /// Sets a timer anew that was set in a graph before: it is due among others of its instant as it was there.
+    pub fn set_timer_again(&mut self, timer: TimerId) -> TimerId {
+        let generation = self.graph.slots[self.node.0 as usize].generation;
+        self.graph.timers.set_again(timer, self.node, generation)
+    }
+
+    /// The limits of the graph.
+    pub fn limits(&self) -> Limits {
+        self.graph.limits
+    }
+
+    /// Counts that a limit had an effect, so many times.
+    pub fn count(&mut self, limit: Limit, times: u64) {
+        self.graph.counts.add(limit, times);
+    }
+
+    /// A hash of the parts of a key, with the graph's seed. Equal keys have equal hashes.
+    pub fn hash(&self, parts: &[Value]) -> u64 {
+        self.graph.hashes.of(parts)
+    }
+
+    /// The counters of the graph.
+    pub fn counts(&self) -> &Counts {
+        &self.graph.counts
+    }
+
+    /// Counts forks that were made, or, negative, that were removed.
+    pub fn count_forks(&mut self, more: i64) {
+        self.graph.counts.add_forks(more);
+    }
+
+    /// Gives a node that this node made what it remembered.
+    pub fn restore_node(&mut self, node: NodeId, saved: &Value) {
+        self.graph.restore(node, saved);
+    }
+
+    /// The graph, for whatever makes nodes from values.
+    pub fn graph(&mut self) -> &mut Graph {
+        self.graph
+    }
+
     /// Cancels a timer; nothing happens if it is none any more.
     pub fn cancel_timer(&mut self, timer: TimerId) {
         self.graph.timers.cancel(timer);
@@ -61,8 +102,7 @@ impl Turn<'_> {
     /// # Errors
     /// What it throws.
     pub fn call(&mut self, function: &Value, args: &[Value]) -> Result<Value, Thrown> {
-        let caller = std::sync::Arc::clone(&self.graph.caller);
-        caller.call(self.graph, function, args)
+        self.graph.call(function, args)
     }
 
     /// Calls a function that makes streams, as the body of `by` does. Returns what it gives; the nodes that it makes belong to this
@@ -71,8 +111,23 @@ impl Turn<'_> {
     /// # Errors
     /// What it throws. The nodes that it made are gone then.
     pub fn make(&mut self, function: &Value, args: &[Value]) -> Result<(Value, Vec<NodeId>), Thrown> {
+        self.make_with(|graph| graph.call(function, args))
+    }
+
+    /// The same for anything that makes nodes.
+    ///
+    /// # Errors
+    /// What it throws. The nodes that it made are gone then.
+    pub fn make_with<T>(
+        &mut self,
+        make: impl FnOnce(&mut Graph) -> Result<T, Thrown>,
+    ) -> Result<(T, Vec<NodeId>), Thrown> {
         let outer = self.graph.made.replace(Vec::new());
-        let made = self.call(function, args);
+        // The handler of exceptions is that of the place where this node was made, not of who calls it now.
+        let rescue = self.graph.slots[self.node.0 as usize].rescue;
+        let outer_rescue = std::mem::replace(&mut self.graph.rescue, rescue);
+        let made = make(self.graph);
+        self.graph.rescue = outer_rescue;
         let nodes = std::mem::replace(&mut self.graph.made, outer).unwrap_or_default();
         match made {
             Ok(value) => Ok((value, nodes)),
