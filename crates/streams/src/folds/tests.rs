@@ -1,0 +1,1 @@
+//! Folds over small lists.
