@@ -6,9 +6,6 @@
 mod samples;
 pub mod table;
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 
 use arcstr::{ArcStr, literal};

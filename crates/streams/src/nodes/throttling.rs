@@ -53,14 +53,14 @@ pub(super) fn throttle(args: &mut Args<'_>) -> Result<Value, Thrown> {
 
 /// Passes the first events of a window, and collects what comes after them.
 #[derive(Debug)]
-struct RollUp {
+struct Collect {
     grid: Grid,
     allowed: usize,
     passed: usize,
     queue: Vec<Value>,
 }
 
-impl Node for RollUp {
+impl Node for Collect {
     fn start(&mut self, turn: &mut Turn<'_>) {
         self.grid.start(turn);
     }
@@ -110,7 +110,7 @@ impl Node for RollUp {
 /// Vectors: at most n in dt seconds.
 pub(super) fn roll_up(args: &mut Args<'_>) -> Result<Value, Thrown> {
     let (allowed, (_, dt_us)) = (args.count()?, args.seconds()?);
-    Ok(args.add(RollUp { grid: Grid::new(dt_us), allowed, passed: 0, queue: Vec::new() }))
+    Ok(args.add(Collect { grid: Grid::new(dt_us), allowed, passed: 0, queue: Vec::new() }))
 }
 
 /// `batch`

@@ -230,6 +230,9 @@ impl Node for FixedTime {
             }
         }
         self.events.push(std::mem::take(value));
+        if self.flush.is_none() {
+            self.set_flush(turn);
+        }
         if self.events.len() >= turn.limits().window_events {
             turn.count(Limit::FlushedEarly, 1);
             turn.emit(Value::vector(self.events.drain(..)));

@@ -152,8 +152,9 @@ impl Interpreter {
                     .map(Value::Number);
             }
             ("max-metric", [a, b]) => {
-                let is_less = fields::is_less(fields::metric(a)?.unwrap(), fields::metric(b)?.unwrap());
-                return Ok(if is_less { b.clone() } else { a.clone() });
+                let (a_metric, b_metric) = (fields::metric(a)?, fields::metric(b)?);
+                let (Some(a_metric), Some(b_metric)) = (a_metric, b_metric) else { return Err(wrong("nil")) };
+                return Ok(if fields::is_less(a_metric, b_metric) { b.clone() } else { a.clone() });
             }
             ("nothing", _) => return Ok(Value::Nil),
             ("conj", [Value::Nil, new]) => return Ok(Value::vector([new.clone()])),

@@ -1,1 +1,0 @@
-//! Folds over small lists.
