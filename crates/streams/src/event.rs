@@ -95,6 +95,11 @@ impl Event {
         &self.attributes
     }
 
+    /// Removes a custom field, if there is one of that name.
+    pub fn remove_attribute(&mut self, name: &str) {
+        self.attributes.retain(|(key, _)| key != name);
+    }
+
     /// Sets a custom field; the caller has made sure that it is none of the standard ones.
     pub fn set_attribute(&mut self, name: ArcStr, value: Value) {
         debug_assert!(Field::of(&name).is_none(), "`{name}` is a standard field");

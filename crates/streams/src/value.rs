@@ -85,6 +85,15 @@ impl Value {
         !matches!(self, Value::Nil | Value::Bool(false))
     }
 
+    /// A time as events have it: Unix seconds, as an integer where it is whole, or else as an exact ratio (spec riemann §3.2).
+    pub fn of_time_us(time_us: i64) -> Value {
+        const SECOND_US: i64 = 1_000_000;
+        Value::Number(match time_us % SECOND_US {
+            0 => Number::Int(time_us / SECOND_US),
+            _ => Number::Ratio(Arc::new(num_rational::Ratio::new(time_us.into(), SECOND_US.into()))),
+        })
+    }
+
     /// Whether it is nil.
     pub fn is_nil(&self) -> bool {
         matches!(self, Value::Nil)
