@@ -1,0 +1,77 @@
+//! The table of all folds (spec riemann §11).
+
+use super::{Folded, Folding, samples};
+use crate::nodes::table::Tier;
+use crate::value::Value;
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct Fold {
+    /// Its name in the namespace `riemann.folds`.
+    pub name: &'static str,
+    /// Its arguments; each is needed.
+    pub arguments: &'static [&'static str],
+    /// How many configs use it.
+    pub tier: Tier,
+    /// What it does, in one line.
+    pub doc: &'static str,
+    run: fn(&[Value], &mut Folding<'_>) -> Folded,
+}
+
+impl Fold {
+    /// Calls it.
+    ///
+    /// # Errors
+    /// Of another number of arguments, and what it throws.
+    pub fn call(&self, args: &[Value], folding: &mut Folding<'_>) -> Folded {
+        if args.len() != self.arguments.len() {
+            let message = format!("({}): it does not take {} arguments", self.name, args.len());
+            return Err(super::Thrown::new(super::class::ILLEGAL_ARGUMENT, message));
+        }
+        (self.run)(args, folding)
+    }
+}
+
+/// The fold of a name.
+pub fn find(name: &str) -> Option<&'static Fold> {
+    FOLDS.iter().find(|fold| fold.name == name)
+}
+
+use Tier::{Often, Seldom, Sometimes};
+
+macro_rules! folds {
+    ($($name:literal $arguments:expr, $tier:expr, $doc:literal, $run:expr;)*) => {
+        /// All folds.
+        pub static FOLDS: &[Fold] =
+            &[$(Fold { name: $name, arguments: &$arguments, tier: $tier, doc: $doc, run: $run }),*];
+    };
+}
+
+folds! {
+    "mean" ["events"], Often, "the first event with the mean of all metrics", super::mean;
+    "sum" ["events"], Often, "the first event with the sum of all metrics", super::sum;
+    "count" ["events"], Often, "the first event with the number of events", super::count;
+    "maximum" ["events"], Sometimes, "the event with the largest metric", super::maximum;
+    "minimum" ["events"], Sometimes, "the event with the smallest metric", super::minimum;
+    "quotient" ["events"], Sometimes, "the first event with its metric divided by the others", super::quotient;
+    "difference" ["events"], Sometimes, "the first event with its metric minus the others", super::difference;
+    "fold-all" ["f" , "events"], Sometimes, "the first event with all metrics reduced by f", super::fold_all;
+    "quotient-sloppy" ["events"], Seldom, "as quotient, but 0 if a metric is 0", super::quotient_sloppy;
+    "median" ["events"], Seldom, "the event in the middle of the order of metrics", super::median;
+    "std-dev" ["events"], Seldom, "the first event with the standard deviation of all metrics", super::std_dev;
+    "product" ["events"], Seldom, "the first event with the product of all metrics", super::product;
+    "mode" ["events"], Seldom, "an event with the most frequent metric", super::mode;
+    "modes" ["events"], Seldom, "an event of each of the most frequent metrics", super::modes;
+    "sorted-sample" ["events", "points"], Seldom, "the events at these points of the order of metrics, renamed",
+        samples::sorted_sample;
+    "sorted-sample-extract" ["events", "points"], Seldom, "the events at these points of the order of metrics",
+        samples::sorted_sample_extract;
+    "sum*" ["events"], Seldom, "as sum; throws if a metric is missing", super::sum_strict;
+    "product*" ["events"], Seldom, "as product; throws if a metric is missing", super::product_strict;
+    "difference*" ["events"], Seldom, "as difference; throws if a metric is missing", super::difference_strict;
+    "quotient*" ["events"], Seldom, "as quotient; throws if a metric is missing", super::quotient_strict;
+    "fold*" ["f", "events"], Seldom, "the first event with all metrics reduced by f; throws if one is missing", super::fold_strict;
+    "fold" ["f", "events"], Seldom, "the first event with the metrics that are there reduced by f", super::fold;
+    "extremum" ["cmp", "events"], Seldom, "the event whose metric comes first by cmp", super::extremum;
+    "non-nil-metrics" ["events"], Seldom, "the metrics that are there", super::non_nil_metrics;
+}

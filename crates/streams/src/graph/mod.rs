@@ -1,0 +1,457 @@
+//! The graph of a config's streams: its nodes, who feeds whom, and their timers.
+//!
+//! A config is evaluated once. Each call of a stream's constructor adds a [`Node`] here, after its children, so that the config
+//! gets a tree of ids. Then events come: [`Graph::push`] gives a value to a node; what the node emits goes to its children, in
+//! order, before `push` returns. Timers do the same from [`Graph::advance`].
+//! Not here: what the nodes compute (`nodes`), functions of the config (a [`Caller`]), the index and the outputs.
+//! Invariants: a node never runs within its own turn; what a child throws ends that child's part only.
+
+mod hashes;
+mod id;
+mod limits;
+mod timers;
+mod turn;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arcstr::literal;
+
+pub use id::NodeId;
+pub use limits::{Counts, Limit, Limits};
+pub use timers::TimerId;
+pub use turn::{CHILDREN, Turn};
+
+use self::hashes::Hashes;
+use self::timers::Timers;
+use self::turn::To;
+use crate::event::{Event, Field};
+use crate::thrown::{Thrown, class};
+use crate::value::Value;
+
+/// Nodes that pass a value on to each other, at most: a config can feed a stream's output to the stream itself.
+pub const DEPTH_MAX: usize = 256;
+
+/// What a stream computes. Deterministic: it depends on the values, the timers and the clock of its turns.
+pub trait Node: fmt::Debug + Send {
+    /// A value has come: an event, a vector of events, or whatever the config made of them. The node may take it or change it in
+    /// place: the others that get it have their own. Returns whether it matched, for streams that serve as predicates; the others
+    /// return true.
+    ///
+    /// # Errors
+    /// An exception. Values that were emitted before it go to the children all the same.
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown>;
+
+    /// The node was added: the place to set timers that run from the beginning, and to look at the clock.
+    fn start(&mut self, turn: &mut Turn<'_>) {
+        let _ = turn;
+    }
+
+    /// A timer that it set is due.
+    ///
+    /// # Errors
+    /// An exception, as for `push`.
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+        let _ = turn;
+        unreachable!("this node sets no timers, but {timer:?} is due")
+    }
+
+    /// What it remembers, as a value that [`Node::restore`] of the same stream of another graph takes back. Nil for a node that
+    /// remembers nothing.
+    fn save(&self, graph: &Graph) -> Value {
+        let _ = graph;
+        Value::Nil
+    }
+
+    /// How many forks it has, and the nodes of all of them: they go with it.
+    fn forks(&self) -> (u64, Vec<NodeId>) {
+        (0, Vec::new())
+    }
+
+    /// Takes back what `save` gave. The node was just started. Anything else leaves it as it is, in whole or in part.
+    fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
+        let _ = (saved, turn);
+    }
+}
+
+/// Calls functions of the config. It may push values into the graph, and add nodes to it.
+pub trait Caller: Send + Sync {
+    /// Calls a value of the language with arguments.
+    ///
+    /// # Errors
+    /// What it throws, and its limits of steps, depth and memory.
+    fn call(&self, graph: &mut Graph, function: &Value, args: &[Value]) -> Result<Value, Thrown>;
+}
+
+/// What happened to a value at a stream that threw.
+#[derive(Clone, Debug)]
+pub struct Caught {
+    /// Whose child threw.
+    pub parent: NodeId,
+    /// The child.
+    pub node: NodeId,
+    /// What it threw.
+    pub thrown: Thrown,
+    /// What it got.
+    pub value: Value,
+}
+
+struct Slot {
+    /// None while the node has its turn, and after it was removed.
+    node: Option<Box<dyn Node>>,
+    /// By ports: the end of each port's children.
+    ports: Box<[u32]>,
+    children: Box<[NodeId]>,
+    /// Where exceptions of its children go, as events; none: to [`Graph::take_caught`].
+    rescue: Option<NodeId>,
+    /// How many nodes this place had before. Timers of a node that was removed are none of the next one's.
+    generation: u32,
+    is_in_use: bool,
+}
+
+/// See the module's header.
+pub struct Graph {
+    slots: Vec<Slot>,
+    free: Vec<NodeId>,
+    timers: Timers,
+    now_us: i64,
+    caller: Arc<dyn Caller>,
+    /// What the nodes have emitted and their children have not got yet.
+    emitted: Vec<(To, Value)>,
+    /// How deep `push` is nested.
+    depth: usize,
+    /// While a node makes others: their ids.
+    made: Option<Vec<NodeId>>,
+    /// The handler of exceptions of the nodes that are added.
+    rescue: Option<NodeId>,
+    caught: Vec<Caught>,
+    caught_more: u64,
+    limits: Limits,
+    counts: Counts,
+    hashes: Hashes,
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graph")
+            .field("nodes", &self.len())
+            .field("now_us", &self.now_us)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Exceptions that nobody has taken yet, at most; further ones are counted.
+const CAUGHT_MAX: usize = 1_000;
+
+impl Graph {
+    /// An empty graph at an instant of the server's clock, in microseconds since 1970.
+    pub fn new(caller: Arc<dyn Caller>, now_us: i64) -> Graph {
+        Graph {
+            slots: Vec::new(),
+            free: Vec::new(),
+            timers: Timers::default(),
+            now_us,
+            caller,
+            emitted: Vec::new(),
+            depth: 0,
+            made: None,
+            rescue: None,
+            caught: Vec::new(),
+            caught_more: 0,
+            limits: Limits::default(),
+            counts: Counts::default(),
+            hashes: Hashes::new(0),
+        }
+    }
+
+    /// The same graph with other limits; before nodes are added.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Graph {
+        Graph { limits, hashes: Hashes::new(limits.hash_seed), ..self }
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// How often its limits were reached, and how many forks there are.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether it has no node.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The server's clock, in microseconds since 1970.
+    pub fn now_us(&self) -> i64 {
+        self.now_us
+    }
+
+    /// Adds a node with its children, by ports.
+    ///
+    /// # Panics
+    /// With 2^32 nodes, which no memory has.
+    pub fn add(&mut self, node: Box<dyn Node>, ports: &[&[NodeId]]) -> NodeId {
+        let mut ends = Vec::with_capacity(ports.len());
+        let mut end = 0;
+        for port in ports {
+            end += port.len() as u32;
+            ends.push(end);
+        }
+        let mut slot = Slot {
+            node: Some(node),
+            ports: ends.into(),
+            children: ports.concat().into(),
+            rescue: self.rescue,
+            generation: 0,
+            is_in_use: true,
+        };
+        let id = match self.free.pop() {
+            Some(id) => {
+                let place = &mut self.slots[id.0 as usize];
+                slot.generation = place.generation.wrapping_add(1);
+                *place = slot;
+                id
+            }
+            None => {
+                self.slots.push(slot);
+                NodeId(u32::try_from(self.slots.len() - 1).expect("each node has more than a byte"))
+            }
+        };
+        if let Some(made) = &mut self.made {
+            made.push(id);
+        }
+        if let Some(mut node) = self.slots[id.0 as usize].node.take() {
+            node.start(&mut Turn { graph: self, node: id });
+            self.slots[id.0 as usize].node = Some(node);
+        }
+        id
+    }
+
+    /// Removes a node: values for it go nowhere, and its timers are cancelled. Its id is that of another node later, so nobody else
+    /// may know it: the nodes of a fork know only each other.
+    pub fn remove(&mut self, id: NodeId) {
+        let mut removed = vec![id];
+        while let Some(id) = removed.pop() {
+            let slot = &mut self.slots[id.0 as usize];
+            if std::mem::take(&mut slot.is_in_use) {
+                let node = slot.node.take();
+                slot.children = Box::default();
+                self.free.push(id);
+                removed.extend(node.map(|node| self.forks_of(&*node)).unwrap_or_default());
+            }
+        }
+    }
+
+    /// The nodes of the forks of a node that is gone.
+    fn forks_of(&mut self, node: &dyn Node) -> Vec<NodeId> {
+        let (forks, nodes) = node.forks();
+        self.counts.add_forks(-forks.cast_signed());
+        nodes
+    }
+
+    /// While `make` runs, exceptions of the nodes that it adds go to `handler` (spec riemann §10.6).
+    pub fn with_rescue<T>(&mut self, handler: NodeId, make: impl FnOnce(&mut Graph) -> T) -> T {
+        let outer = self.rescue.replace(handler);
+        let made = make(self);
+        self.rescue = outer;
+        made
+    }
+
+    /// Gives a value to a node, and to its children what it emits. Returns whether it matched.
+    ///
+    /// # Errors
+    /// What the node itself throws. What its children throw is caught.
+    pub fn push(&mut self, id: NodeId, value: &Value) -> Result<bool, Thrown> {
+        self.push_owned(id, &mut value.clone())
+    }
+
+    /// As [`Graph::push`], for a value that nobody else needs: if it is an event and nobody else has it, streams change it in place.
+    ///
+    /// # Errors
+    /// What the node itself throws.
+    pub fn push_owned(&mut self, id: NodeId, value: &mut Value) -> Result<bool, Thrown> {
+        let before = self.emitted.len();
+        let pushed = self.turn(id, |node, turn| node.push(value, turn));
+        self.pass_on(id, before);
+        pushed.unwrap_or(Ok(false))
+    }
+
+    /// As [`Graph::push`] for a function of the config that calls its children itself (`call-rescue`): what the node throws is
+    /// caught, as for any child.
+    pub fn push_and_catch(&mut self, id: NodeId, value: &Value) {
+        self.push_to_child(id, id, &mut value.clone());
+    }
+
+    /// Calls a function of the config, or any other value that can be called.
+    ///
+    /// # Errors
+    /// What it throws.
+    pub fn call(&mut self, function: &Value, args: &[Value]) -> Result<Value, Thrown> {
+        let caller = Arc::clone(&self.caller);
+        caller.call(self, function, args)
+    }
+
+    /// What a node remembers; nil if nothing.
+    pub fn save(&self, id: NodeId) -> Value {
+        let node = self.slots.get(id.0 as usize).and_then(|slot| slot.node.as_ref());
+        node.map_or(Value::Nil, |node| node.save(self))
+    }
+
+    /// Gives a node back what [`Graph::save`] returned for the same stream of an earlier graph. Anything else does no harm.
+    pub fn restore(&mut self, id: NodeId, saved: &Value) {
+        if let Some(mut node) = self.slots.get_mut(id.0 as usize).and_then(|slot| slot.node.take()) {
+            node.restore(saved, &mut Turn { graph: self, node: id });
+            self.slots[id.0 as usize].node = Some(node);
+        }
+    }
+
+    /// Sets the clock, and runs the timers that are due by then, each at its own time; at most `max` of them. Returns whether all have
+    /// run.
+    pub fn advance(&mut self, now_us: i64, max: usize) -> bool {
+        for _ in 0..max {
+            let Some((timer, (id, generation))) = self.timers.take_due(now_us) else {
+                self.now_us = self.now_us.max(now_us);
+                return true;
+            };
+            if self.slots[id.0 as usize].generation != generation {
+                continue;
+            }
+            self.now_us = self.now_us.max(timer.due_us());
+            let before = self.emitted.len();
+            if let Some(Err(thrown)) = self.turn(id, |node, turn| node.due(timer, turn)) {
+                self.catch(id, id, thrown, &Value::Nil);
+            }
+            self.pass_on(id, before);
+        }
+        false
+    }
+
+    /// When the next timer is due, in microseconds.
+    pub fn next_due_us(&self) -> Option<i64> {
+        self.timers.next_due_us()
+    }
+
+    /// The exceptions that no stream of the config handles, since the last call, and how many more there were.
+    pub fn take_caught(&mut self) -> (Vec<Caught>, u64) {
+        (std::mem::take(&mut self.caught), std::mem::take(&mut self.caught_more))
+    }
+
+    /// One turn of a node. None if it was removed.
+    fn turn<T>(
+        &mut self,
+        id: NodeId,
+        run: impl FnOnce(&mut dyn Node, &mut Turn<'_>) -> Result<T, Thrown>,
+    ) -> Option<Result<T, Thrown>> {
+        if self.depth >= DEPTH_MAX {
+            let message = "streams pass this event on to each other without an end";
+            return Some(Err(Thrown::new(class::STACK_OVERFLOW, message)));
+        }
+        let slot = self.slots.get_mut(id.0 as usize)?;
+        let generation = slot.generation;
+        let Some(mut node) = slot.node.take() else {
+            let message = "a stream cannot get an event while it handles one";
+            return slot.is_in_use.then(|| Err(Thrown::new(class::ILLEGAL_STATE, message)));
+        };
+        self.depth += 1;
+        let done = run(&mut *node, &mut Turn { graph: self, node: id });
+        self.depth -= 1;
+        let slot = &mut self.slots[id.0 as usize];
+        // What it called may have removed it.
+        if slot.is_in_use && slot.generation == generation {
+            slot.node = Some(node);
+        } else {
+            self.forks_of(&*node).into_iter().for_each(|node| self.remove(node));
+        }
+        Some(done)
+    }
+
+    /// Gives what was emitted since then to the children.
+    fn pass_on(&mut self, id: NodeId, before: usize) {
+        self.depth += 1;
+        for at in before..self.emitted.len() {
+            let (to, mut value) = std::mem::replace(&mut self.emitted[at], (To::Port(0), Value::Nil));
+            match to {
+                To::Node(child) => self.push_to_child(id, child, &mut value),
+                To::Port(port) => self.push_to_port(id, port, &mut value),
+            }
+        }
+        self.depth -= 1;
+        self.emitted.truncate(before);
+    }
+
+    /// Gives a value to the children of a port: each but the last gets a copy.
+    fn push_to_port(&mut self, id: NodeId, port: u16, value: &mut Value) {
+        let range = self.slots[id.0 as usize].port(port);
+        for at in range.clone() {
+            // Its children can change while it is at them: it is removed with its fork.
+            let Some(child) = self.slots[id.0 as usize].child(port, at) else { return };
+            match at + 1 == range.end {
+                true => self.push_to_child(id, child, value),
+                false => self.push_to_child(id, child, &mut value.clone()),
+            }
+        }
+    }
+
+    fn push_to_child(&mut self, parent: NodeId, child: NodeId, value: &mut Value) {
+        if let Err(thrown) = self.push_owned(child, value) {
+            self.catch(parent, child, thrown, value);
+        }
+    }
+
+    fn catch(&mut self, parent: NodeId, node: NodeId, thrown: Thrown, value: &Value) {
+        let rescue = self.slots[node.0 as usize].rescue.filter(|rescue| *rescue != node);
+        let event = rescue.map(|rescue| (rescue, exception_event(&thrown, value, self.now_us)));
+        let Some((rescue, event)) = event else {
+            return self.keep_caught(Caught { parent, node, thrown, value: value.clone() });
+        };
+        if let Err(thrown) = self.push(rescue, &event) {
+            self.keep_caught(Caught { parent: node, node: rescue, thrown, value: event });
+        }
+    }
+
+    fn keep_caught(&mut self, caught: Caught) {
+        match self.caught.len() < CAUGHT_MAX {
+            true => self.caught.push(caught),
+            false => self.caught_more += 1,
+        }
+    }
+}
+
+impl Slot {
+    /// Where the children of a port are.
+    fn port(&self, port: u16) -> Range<usize> {
+        let end = |port: usize| self.ports.get(port).map_or(self.children.len(), |end| *end as usize);
+        let port = usize::from(port);
+        (if port == 0 { 0 } else { end(port - 1) })..end(port)
+    }
+
+    fn child(&self, port: u16, at: usize) -> Option<NodeId> {
+        self.port(port).contains(&at).then(|| self.children.get(at).copied())?
+    }
+}
+
+/// The event of an exception (spec riemann §10.6).
+fn exception_event(thrown: &Thrown, value: &Value, now_us: i64) -> Value {
+    let mut event = Event::default();
+    event.set(Field::Service, Value::Text(literal!("riemann exception")));
+    event.set(Field::State, Value::Text(literal!("error")));
+    let tags = [literal!("exception"), thrown.class.clone()];
+    event.set(Field::Tags, Value::vector(tags.map(Value::Text)));
+    event.set(Field::Time, Value::of_time_us(now_us));
+    event.set(Field::Description, Value::Text(thrown.to_string().into()));
+    event.set_attribute(literal!("event"), value.clone());
+    Value::Event(Arc::new(event))
+}

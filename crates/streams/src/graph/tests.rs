@@ -1,0 +1,244 @@
+//! Values and timers through small graphs.
+
+use std::sync::{Arc, Mutex};
+
+use arcstr::literal;
+
+use super::{CHILDREN, Caller, DEPTH_MAX, Graph, Node, NodeId, TimerId, Turn};
+use crate::event::Field;
+use crate::number::Number;
+use crate::thrown::{Thrown, class};
+use crate::value::Value;
+
+type Seen = Arc<Mutex<Vec<String>>>;
+
+/// Calls nothing but `push`, which pushes its second argument into the node of its first one.
+#[derive(Debug)]
+struct Pushes;
+
+impl Caller for Pushes {
+    fn call(&self, graph: &mut Graph, function: &Value, args: &[Value]) -> Result<Value, Thrown> {
+        match (function, args) {
+            (Value::Number(Number::Int(node)), [value]) => {
+                Ok(Value::Bool(graph.push(NodeId::of(*node as u32), value)?))
+            }
+            (Value::Keyword(_), [Value::Number(Number::Int(count)), seen]) => {
+                let Value::Nil = seen else { return Err(thrown()) };
+                let nodes = (0..*count).map(|_| graph.add(Box::new(Pass), &[&[]])).collect::<Vec<_>>();
+                Ok(Value::Number(Number::Int(i64::from(nodes[0].number()))))
+            }
+            _ => Err(thrown()),
+        }
+    }
+}
+
+fn thrown() -> Thrown {
+    Thrown::new(class::RUNTIME, "no")
+}
+
+#[derive(Debug)]
+struct Pass;
+
+impl Node for Pass {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+        turn.emit(value.clone());
+        Ok(true)
+    }
+}
+
+/// Notes what it gets.
+#[derive(Debug)]
+struct Note(&'static str, Seen);
+
+impl Node for Note {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+        let text = match value {
+            Value::Number(Number::Int(number)) => number.to_string(),
+            Value::Event(event) => {
+                format!("{:?} {:?}", event.get(Field::Service), event.get(Field::Description))
+            }
+            other => format!("{other:?}"),
+        };
+        self.1.lock().unwrap().push(format!("{}@{}: {text}", self.0, turn.now_us()));
+        Ok(true)
+    }
+}
+
+/// Emits the value, and throws.
+#[derive(Debug)]
+struct Throws;
+
+impl Node for Throws {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+        turn.emit(value.clone());
+        Err(thrown())
+    }
+}
+
+/// Calls a function with the value.
+#[derive(Debug)]
+struct Calls(Value);
+
+impl Node for Calls {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+        turn.call(&self.0, std::slice::from_ref(value)).map(|value| value.is_true())
+    }
+}
+
+/// Sets a timer for each value, that many microseconds ahead; a negative one cancels the last one.
+#[derive(Debug, Default)]
+struct Later(Vec<TimerId>);
+
+impl Node for Later {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+        let Value::Number(Number::Int(after)) = value else { return Err(thrown()) };
+        match after {
+            ..0 => self.0.pop().into_iter().for_each(|timer| turn.cancel_timer(timer)),
+            _ => self.0.push(turn.set_timer(turn.now_us() + *after)),
+        }
+        Ok(true)
+    }
+
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+        let at = self.0.iter().position(|set| *set == timer).expect("each is due once");
+        self.0.remove(at);
+        turn.emit(Value::Number(Number::Int(at as i64)));
+        Ok(())
+    }
+}
+
+fn int(value: i64) -> Value {
+    Value::Number(Number::Int(value))
+}
+
+fn graph() -> (Graph, Seen) {
+    (Graph::new(Arc::new(Pushes), 0), Seen::default())
+}
+
+fn seen(seen: &Seen) -> Vec<String> {
+    std::mem::take(&mut *seen.lock().unwrap())
+}
+
+#[test]
+fn children_get_what_was_emitted_in_order_and_one_that_throws_stops_no_other() {
+    let (mut graph, notes) = graph();
+    let a = graph.add(Box::new(Note("a", Arc::clone(&notes))), &[]);
+    let under = graph.add(Box::new(Note("under", Arc::clone(&notes))), &[]);
+    let throws = graph.add(Box::new(Throws), &[&[under]]);
+    let b = graph.add(Box::new(Note("b", Arc::clone(&notes))), &[]);
+    let top = graph.add(Box::new(Pass), &[&[a, throws, b]]);
+    assert_eq!(graph.push(top, &int(7)).ok(), Some(true));
+    assert_eq!(seen(&notes), ["a@0: 7", "under@0: 7", "b@0: 7"]);
+    let (caught, more) = graph.take_caught();
+    assert_eq!((caught.len(), more, caught[0].parent, caught[0].node), (1, 0, top, throws));
+    assert!(graph.push(throws, &int(8)).is_err(), "who pushes gets what the node itself throws");
+    assert_eq!(seen(&notes), ["under@0: 8"]);
+}
+
+#[test]
+fn ports_have_children_of_their_own() {
+    #[derive(Debug)]
+    struct ByNumber;
+    impl Node for ByNumber {
+        fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+            let Value::Number(Number::Int(port)) = value else { return Err(thrown()) };
+            turn.emit_at(*port as u16, value.clone());
+            Ok(true)
+        }
+    }
+    let (mut graph, notes) = graph();
+    let ids = ["a", "b", "c"].map(|name| graph.add(Box::new(Note(name, Arc::clone(&notes))), &[]));
+    let top = graph.add(Box::new(ByNumber), &[&ids[..2], &[], &ids[2..]]);
+    for port in 0..4 {
+        graph.push(top, &int(port)).unwrap();
+    }
+    assert_eq!(seen(&notes), ["a@0: 0", "b@0: 0", "c@0: 2"]);
+    assert_eq!(CHILDREN, 0);
+}
+
+#[test]
+fn timers_are_due_at_their_own_time_and_those_of_an_instant_in_the_order_in_which_they_were_set() {
+    let (mut graph, notes) = graph();
+    let note = graph.add(Box::new(Note("n", Arc::clone(&notes))), &[]);
+    let later = graph.add(Box::<Later>::default(), &[&[note]]);
+    for after in [5, 3, 3, 9, -1] {
+        graph.push(later, &int(after)).unwrap();
+    }
+    assert_eq!(graph.next_due_us(), Some(3));
+    assert!(!graph.advance(8, 1), "a limit of one");
+    assert_eq!((seen(&notes), graph.now_us()), (vec!["n@3: 1".to_owned()], 3));
+    assert!(graph.advance(8, 10));
+    assert_eq!((seen(&notes), graph.now_us()), (vec!["n@3: 1".to_owned(), "n@5: 0".to_owned()], 8));
+    assert_eq!(graph.next_due_us(), None, "the fourth was cancelled");
+    assert!(graph.advance(2, 10));
+    assert_eq!(graph.now_us(), 8, "the clock never goes back");
+}
+
+#[test]
+fn a_stream_that_feeds_itself_ends_at_the_limit_or_is_refused_within_its_own_turn() {
+    let (mut graph, _) = graph();
+    let calls = graph.add(Box::new(Calls(int(1))), &[]);
+    let top = graph.add(Box::new(Pass), &[&[calls]]);
+    assert_eq!((calls.number(), top.number()), (0, 1));
+    assert_eq!(graph.push(top, &int(7)).ok(), Some(true));
+    let (caught, more) = graph.take_caught();
+    assert_eq!((caught.len(), more), (1, 0));
+    assert_eq!(caught[0].thrown.class, class::ILLEGAL_STATE);
+    // A chain that is as long as may be, and one more.
+    let mut last = graph.add(Box::new(Pass), &[]);
+    for _ in 0..DEPTH_MAX {
+        last = graph.add(Box::new(Pass), &[&[last]]);
+    }
+    graph.push(last, &int(7)).unwrap();
+    let (caught, _) = graph.take_caught();
+    assert_eq!(
+        caught.iter().map(|caught| caught.thrown.class.clone()).collect::<Vec<_>>(),
+        [class::STACK_OVERFLOW]
+    );
+}
+
+#[test]
+fn nodes_that_a_node_made_go_with_it_and_their_timers_with_them() {
+    #[derive(Debug, Default)]
+    struct Makes(Vec<NodeId>);
+    impl Node for Makes {
+        fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+            match value {
+                Value::Number(_) => {
+                    let (_, made) =
+                        turn.make(&Value::Keyword(literal!("make")), &[value.clone(), Value::Nil])?;
+                    self.0.extend(made);
+                }
+                _ => turn.drop_nodes(&std::mem::take(&mut self.0)),
+            }
+            Ok(true)
+        }
+    }
+    let (mut graph, notes) = graph();
+    let note = graph.add(Box::new(Note("n", Arc::clone(&notes))), &[]);
+    let makes = graph.add(Box::<Makes>::default(), &[]);
+    graph.push(makes, &int(3)).unwrap();
+    assert_eq!(graph.len(), 5);
+    graph.push(makes, &Value::Nil).unwrap();
+    assert_eq!(graph.len(), 2);
+    let later = graph.add(Box::<Later>::default(), &[&[note]]);
+    graph.push(later, &int(5)).unwrap();
+    graph.remove(later);
+    let other = graph.add(Box::<Later>::default(), &[&[note]]);
+    assert_eq!(other, later, "its place is used again");
+    assert!(graph.advance(10, 10));
+    assert_eq!(seen(&notes), [""; 0], "the timer was another node's");
+    assert_eq!(graph.push(NodeId::of(3), &int(1)).ok(), Some(false), "what was removed takes nothing");
+}
+
+#[test]
+fn exceptions_go_to_the_handler_of_the_node_that_threw() {
+    let (mut graph, notes) = graph();
+    let handler = graph.add(Box::new(Note("handler", Arc::clone(&notes))), &[]);
+    let throws = graph.with_rescue(handler, |graph| graph.add(Box::new(Throws), &[]));
+    let top = graph.add(Box::new(Pass), &[&[throws]]);
+    graph.push(top, &int(7)).unwrap();
+    let want = "handler@0: Text(\"riemann exception\") Text(\"java.lang.RuntimeException: no\")";
+    assert_eq!(seen(&notes), [want]);
+    assert_eq!(graph.take_caught().0.len(), 0);
+}

@@ -1,0 +1,145 @@
+//! What a node can do while a value or a timer is at it.
+
+use crate::graph::timers::TimerId;
+use crate::graph::{Counts, Graph, Limit, Limits, NodeId};
+use crate::thrown::Thrown;
+use crate::value::Value;
+
+/// One node's turn. What it emits goes to its children when the turn has ended, in the order in which it was emitted.
+#[derive(Debug)]
+pub struct Turn<'g> {
+    pub(super) graph: &'g mut Graph,
+    pub(super) node: NodeId,
+}
+
+/// Where an emitted value goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum To {
+    /// The children of one port of the node.
+    Port(u16),
+    /// One other node: a child of a fork.
+    Node(NodeId),
+}
+
+/// The port of the nodes that have only one.
+pub const CHILDREN: u16 = 0;
+
+impl Turn<'_> {
+    /// The server's clock, in microseconds since 1970. While a timer is due: when it was due.
+    pub fn now_us(&self) -> i64 {
+        self.graph.now_us
+    }
+
+    /// Passes a value to the children.
+    pub fn emit(&mut self, value: Value) {
+        self.emit_at(CHILDREN, value);
+    }
+
+    /// Passes a value to the children of one port.
+    pub fn emit_at(&mut self, port: u16, value: Value) {
+        self.graph.emitted.push((To::Port(port), value));
+    }
+
+    /// Passes a value to one node.
+    pub fn emit_to(&mut self, node: NodeId, value: Value) {
+        self.graph.emitted.push((To::Node(node), value));
+    }
+
+    /// Sets a timer. [`Node::due`](super::Node::due) is called when it is due, once.
+    pub fn set_timer(&mut self, due_us: i64) -> TimerId {
+        let generation = self.graph.slots[self.node.0 as usize].generation;
+        self.graph.timers.set(due_us, self.node, generation)
+    }
+
+    /// Sets a timer anew that was set in a graph before: it is due among others of its instant as it was there.
+    pub fn set_timer_again(&mut self, timer: TimerId) -> TimerId {
+        let generation = self.graph.slots[self.node.0 as usize].generation;
+        self.graph.timers.set_again(timer, self.node, generation)
+    }
+
+    /// The limits of the graph.
+    pub fn limits(&self) -> Limits {
+        self.graph.limits
+    }
+
+    /// Counts that a limit had an effect, so many times.
+    pub fn count(&mut self, limit: Limit, times: u64) {
+        self.graph.counts.add(limit, times);
+    }
+
+    /// A hash of the parts of a key, with the graph's seed. Equal keys have equal hashes.
+    pub fn hash(&self, parts: &[Value]) -> u64 {
+        self.graph.hashes.of(parts)
+    }
+
+    /// The counters of the graph.
+    pub fn counts(&self) -> &Counts {
+        &self.graph.counts
+    }
+
+    /// Counts forks that were made, or, negative, that were removed.
+    pub fn count_forks(&mut self, more: i64) {
+        self.graph.counts.add_forks(more);
+    }
+
+    /// Gives a node that this node made what it remembered.
+    pub fn restore_node(&mut self, node: NodeId, saved: &Value) {
+        self.graph.restore(node, saved);
+    }
+
+    /// The graph, for whatever makes nodes from values.
+    pub fn graph(&mut self) -> &mut Graph {
+        self.graph
+    }
+
+    /// Cancels a timer; nothing happens if it is none any more.
+    pub fn cancel_timer(&mut self, timer: TimerId) {
+        self.graph.timers.cancel(timer);
+    }
+
+    /// Calls a function of the config, or any other value that can be called.
+    ///
+    /// # Errors
+    /// What it throws.
+    pub fn call(&mut self, function: &Value, args: &[Value]) -> Result<Value, Thrown> {
+        self.graph.call(function, args)
+    }
+
+    /// Calls a function that makes streams, as the body of `by` does. Returns what it gives; the nodes that it makes belong to this
+    /// node, until [`Turn::drop_nodes`].
+    ///
+    /// # Errors
+    /// What it throws. The nodes that it made are gone then.
+    pub fn make(&mut self, function: &Value, args: &[Value]) -> Result<(Value, Vec<NodeId>), Thrown> {
+        self.make_with(|graph| graph.call(function, args))
+    }
+
+    /// The same for anything that makes nodes.
+    ///
+    /// # Errors
+    /// What it throws. The nodes that it made are gone then.
+    pub fn make_with<T>(
+        &mut self,
+        make: impl FnOnce(&mut Graph) -> Result<T, Thrown>,
+    ) -> Result<(T, Vec<NodeId>), Thrown> {
+        let outer = self.graph.made.replace(Vec::new());
+        // The handler of exceptions is that of the place where this node was made, not of who calls it now.
+        let rescue = self.graph.slots[self.node.0 as usize].rescue;
+        let outer_rescue = std::mem::replace(&mut self.graph.rescue, rescue);
+        let made = make(self.graph);
+        self.graph.rescue = outer_rescue;
+        let nodes = std::mem::replace(&mut self.graph.made, outer).unwrap_or_default();
+        match made {
+            Ok(value) => Ok((value, nodes)),
+            Err(thrown) => {
+                self.drop_nodes(&nodes);
+                Err(thrown)
+            }
+        }
+    }
+
+    /// Removes nodes that this node made, with their timers.
+    pub fn drop_nodes(&mut self, nodes: &[NodeId]) {
+        nodes.iter().for_each(|node| self.graph.remove(*node));
+    }
+}

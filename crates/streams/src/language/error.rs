@@ -1,0 +1,101 @@
+//! How an evaluation can end without a value.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::object::class::{self, Class};
+use crate::object::exception::Exception;
+use crate::position::Position;
+use crate::value::Value;
+
+/// A value, or why there is none.
+pub type Outcome<T = Value> = Result<T, EvalError>;
+
+/// Why an evaluation ended.
+#[derive(Clone, Debug)]
+pub enum Reason {
+    /// The limit on steps.
+    TooManySteps,
+    /// The limit on calls within each other, or on collections within each other.
+    TooDeep,
+    /// The limit on memory.
+    TooMuchMemory,
+    /// An exception that nobody caught.
+    Thrown(Arc<Exception<Value>>),
+}
+
+/// An evaluation that ended without a value. One word, so that results stay small.
+#[derive(Clone, Debug)]
+pub struct EvalError(Box<(Reason, Position)>);
+
+impl EvalError {
+    /// Without a place: the call around it adds its own.
+    pub fn new(reason: Reason) -> Self {
+        EvalError(Box::new((reason, Position::default())))
+    }
+
+    /// The limit on steps is reached.
+    pub fn too_many_steps() -> Self {
+        EvalError::new(Reason::TooManySteps)
+    }
+
+    /// A limit on depth is reached.
+    pub fn too_deep() -> Self {
+        EvalError::new(Reason::TooDeep)
+    }
+
+    /// The limit on memory is reached.
+    pub fn too_much_memory() -> Self {
+        EvalError::new(Reason::TooMuchMemory)
+    }
+
+    /// An exception of a class.
+    pub fn throw(class: &'static Class, message: impl Into<String>) -> Self {
+        EvalError::exception(Exception::new(class, message.into()))
+    }
+
+    /// `java.lang.IllegalArgumentException`.
+    pub fn illegal_argument(message: impl Into<String>) -> Self {
+        EvalError::throw(&class::ILLEGAL_ARGUMENT, message)
+    }
+
+    /// An exception.
+    pub fn exception(exception: Exception<Value>) -> Self {
+        EvalError::new(Reason::Thrown(Arc::new(exception)))
+    }
+
+    /// Why it ended.
+    pub fn reason(&self) -> &Reason {
+        &self.0.0
+    }
+
+    /// The innermost form that was evaluated; unknown outside of forms with a place.
+    pub fn at(&self) -> &Position {
+        &self.0.1
+    }
+
+    /// Adds the place of a form, unless an inner one is known.
+    #[must_use]
+    pub fn within(mut self, at: &Position) -> Self {
+        if !self.0.1.is_known() {
+            self.0.1 = at.clone();
+        }
+        self
+    }
+}
+
+impl fmt::Display for EvalError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason() {
+            Reason::TooManySteps => to.write_str("too many steps"),
+            Reason::TooDeep => to.write_str("too deep: calls or collections within each other"),
+            Reason::TooMuchMemory => to.write_str("too much memory"),
+            Reason::Thrown(exception) => match &exception.message {
+                Some(message) => write!(to, "{}: {message}", exception.class.name),
+                None => to.write_str(exception.class.name),
+            },
+        }
+    }
+}
+
+impl std::error::Error for EvalError {}

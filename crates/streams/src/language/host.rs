@@ -1,0 +1,116 @@
+//! What a config may ask of the world outside. Whatever is not here it cannot do.
+
+use std::any::Any;
+
+use super::budget::Budget;
+use super::error::{EvalError, Outcome};
+use crate::value::Value;
+
+/// How important a line of the log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Details of single steps.
+    Trace,
+    /// For engineers who look for a mistake.
+    Debug,
+    /// What happens normally.
+    Info,
+    /// What should be looked at.
+    Warn,
+    /// What failed.
+    Error,
+    /// What ended everything.
+    Fatal,
+}
+
+/// The world around a config.
+pub trait Host {
+    /// The host as what it is, for natives that were made for it.
+    fn as_any(&mut self) -> &mut dyn Any;
+
+    /// The text of a file, by its path relative to the config's folder; the error says why there is none.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is outside of what the config may read.
+    fn read_file(&mut self, path: &str) -> Result<String, String>;
+
+    /// An environment variable.
+    fn environment(&self, name: &str) -> Option<String>;
+
+    /// Milliseconds since 1970.
+    fn milliseconds(&self) -> i64;
+
+    /// Nanoseconds since any moment, which only grow.
+    fn nanoseconds(&self) -> i64 {
+        self.milliseconds().saturating_mul(1_000_000)
+    }
+
+    /// The name of this machine.
+    fn host_name(&self) -> String;
+
+    /// A random number.
+    fn random(&mut self) -> u64;
+
+    /// Takes what the config prints: texts of any length, with their own line ends.
+    fn print(&mut self, text: &str);
+
+    /// Takes a line for the log.
+    fn log(&mut self, level: Level, text: &str);
+
+    /// Calls a stream.
+    ///
+    /// # Errors
+    /// What the stream throws, and what is over its budget.
+    fn call_stream(&mut self, stream: u32, arguments: &mut [Value], budget: &mut Budget) -> Outcome;
+}
+
+/// A host that offers nothing, for tests and for trying expressions; it keeps what is printed and logged.
+#[derive(Debug, Default)]
+pub struct Nowhere {
+    /// What was printed, and lines of the log.
+    pub printed: String,
+    /// Milliseconds since 1970.
+    pub now: i64,
+    random: u64,
+}
+
+impl Host for Nowhere {
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn read_file(&mut self, _: &str) -> Result<String, String> {
+        Err("there are no files here".to_owned())
+    }
+
+    fn environment(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn milliseconds(&self) -> i64 {
+        self.now
+    }
+
+    fn host_name(&self) -> String {
+        "localhost".to_owned()
+    }
+
+    fn random(&mut self) -> u64 {
+        // A linear congruence: enough for a host without a world.
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.random ^ (self.random >> 29)
+    }
+
+    fn print(&mut self, text: &str) {
+        self.printed.push_str(text);
+    }
+
+    fn log(&mut self, level: Level, text: &str) {
+        self.printed.push_str(&format!("{level:?}: {text}\n"));
+    }
+
+    fn call_stream(&mut self, stream: u32, _: &mut [Value], _: &mut Budget) -> Outcome {
+        Err(EvalError::illegal_argument(format!("there is no stream {stream}")))
+    }
+}

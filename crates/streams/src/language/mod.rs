@@ -1,0 +1,69 @@
+//! Clojure, as far as Riemann's configs use it (spec riemann §16).
+//!
+//! Path of a form: `reader` -> [`load`] -> `analysis` (macros expanded, names resolved) -> `expr` -> `eval`. A function that the
+//! config wrote is called by [`machine::Machine::call`], at load time and for each event.
+//!
+//! - [`world`], [`namespace`]: what names mean. [`machine`]: who runs. [`budget`]: for how long. [`host`]: what it may ask.
+//! - `macros`, `natives`: Clojure's own macros and functions, in tables from which completion and the reference page are made.
+//!
+//! ```
+//! use streams::language::{budget::Limits, host::Nowhere, machine::Machine, world};
+//!
+//! let (world, mut host) = (streams::language::clojure(), Nowhere::default());
+//! let mut machine = Machine::new(&world, &mut host, Limits::LOAD);
+//! let double = machine.load("(fn [x] (* 2 x))", "example.clj").expect("it is right");
+//! let six = machine.call(&double, &mut [3_i64.into()]).expect("it is within its budget");
+//! assert_eq!(six, 6_i64.into());
+//! ```
+
+mod analysis;
+pub mod budget;
+mod call;
+pub mod classes;
+pub mod diagnostic;
+pub mod error;
+mod eval;
+mod expr;
+pub mod host;
+pub mod interop;
+pub mod load;
+pub mod machine;
+pub mod macros;
+pub mod namespace;
+pub mod natives;
+pub mod sequence;
+pub mod world;
+
+use crate::function::Native;
+use world::{Library, World};
+
+/// A world with Clojure's own namespaces.
+pub fn clojure() -> World {
+    let world = World::empty();
+    let tables = [
+        ("clojure.core", natives::CORE),
+        ("clojure.string", &[natives::strings::NATIVES] as &[&[Native]]),
+        ("clojure.set", &[natives::sets::NATIVES]),
+        ("clojure.walk", &[natives::walk::NATIVES]),
+        (interop::METHODS, natives::METHODS),
+        (interop::CONSTRUCTORS, &[natives::constructors::NATIVES]),
+    ];
+    for (namespace, tables) in tables {
+        for natives in tables {
+            world.add(Library { namespace, natives, macros: &[] });
+        }
+    }
+    for (class, natives) in natives::statics::CLASSES {
+        world.add(Library { namespace: class, natives, macros: &[] });
+    }
+    for (class, name, value) in natives::statics::constants() {
+        world.add_constant(class, name, value);
+    }
+    for macros in macros::CORE {
+        world.add(Library { namespace: "clojure.core", natives: &[], macros });
+    }
+    world
+}
+
+#[cfg(test)]
+mod tests;

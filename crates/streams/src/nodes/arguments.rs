@@ -1,0 +1,134 @@
+//! Arguments of stream constructors: values of the language, taken one after the other, and then children.
+
+use super::function::Function;
+use super::plumbing::Call;
+use super::{fields, predicate::Predicate};
+use crate::graph::{Graph, Node, NodeId};
+use crate::number::Number;
+use crate::thrown::{Thrown, class};
+use crate::value::Value;
+
+/// The arguments of one call of a constructor.
+#[derive(Debug)]
+pub struct Args<'a> {
+    /// The graph that gets the node.
+    pub graph: &'a mut Graph,
+    name: &'static str,
+    left: &'a [Value],
+}
+
+impl<'a> Args<'a> {
+    /// The arguments of a call.
+    pub fn new(graph: &'a mut Graph, name: &'static str, left: &'a [Value]) -> Args<'a> {
+        Args { graph, name, left }
+    }
+
+    /// An exception about them.
+    pub fn wrong(&self, what: impl std::fmt::Display) -> Thrown {
+        Thrown::new(class::ILLEGAL_ARGUMENT, format!("({}): {what}", self.name))
+    }
+
+    /// The next one.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn take(&mut self) -> Result<&'a Value, Thrown> {
+        let (next, left) = self.left.split_first().ok_or_else(|| self.wrong("an argument is missing"))?;
+        self.left = left;
+        Ok(next)
+    }
+
+    /// The next one, without taking it.
+    pub fn peek(&self) -> Option<&'a Value> {
+        self.left.first()
+    }
+
+    /// Whether only one is left.
+    pub fn is_last(&self) -> bool {
+        self.left.len() == 1
+    }
+
+    /// The next one if it is a map.
+    pub fn options(&mut self) -> Option<&'a Value> {
+        let options = self.left.first().filter(|next| matches!(next, Value::Map(_)))?;
+        self.left = &self.left[1..];
+        Some(options)
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub fn number(&mut self) -> Result<Number, Thrown> {
+        let next = self.take()?;
+        next.as_number().cloned().ok_or_else(|| self.wrong("a number is needed"))
+    }
+
+    /// A duration over zero: its seconds, and its microseconds.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub fn seconds(&mut self) -> Result<(Number, i64), Thrown> {
+        let seconds = self.number()?;
+        match fields::to_us(&seconds) {
+            us @ 1.. => Ok((seconds, us)),
+            ..=0 => Err(self.wrong("a duration must be over zero")),
+        }
+    }
+
+    /// A count.
+    ///
+    /// # Errors
+    /// If it is no whole number from 0.
+    pub fn count(&mut self) -> Result<usize, Thrown> {
+        let Number::Int(count) = self.number()? else { return Err(self.wrong("a whole number is needed")) };
+        usize::try_from(count).map_err(|_| self.wrong("a count must not be negative"))
+    }
+
+    /// A function.
+    ///
+    /// # Errors
+    /// If it is missing.
+    pub fn function(&mut self) -> Result<Function, Thrown> {
+        self.take().map(Function::of)
+    }
+
+    /// A predicate.
+    ///
+    /// # Errors
+    /// If it is missing, or the data of a predicate are damaged.
+    pub fn predicate(&mut self) -> Result<Predicate, Thrown> {
+        Predicate::of(self.take()?)
+    }
+
+    /// All that is left.
+    pub fn rest(&mut self) -> &'a [Value] {
+        std::mem::take(&mut self.left)
+    }
+
+    /// All that is left, as children.
+    pub fn children(&mut self) -> Vec<NodeId> {
+        self.rest().iter().map(|child| self.graph.child(child)).collect()
+    }
+
+    /// Adds the node whose children are all that is left.
+    pub fn add(&mut self, node: impl Node + 'static) -> Value {
+        let children = self.children();
+        self.add_with(node, &[&children])
+    }
+
+    /// Adds a node with these children.
+    pub fn add_with(&mut self, node: impl Node + 'static, ports: &[&[NodeId]]) -> Value {
+        Value::Stream(self.graph.add(Box::new(node), ports).number())
+    }
+}
+
+impl Graph {
+    /// The node of a value that a config passes as a child: of a stream it is the stream, of anything else a node that calls it.
+    pub fn child(&mut self, value: &Value) -> NodeId {
+        match value {
+            Value::Stream(number) => NodeId::of(*number),
+            other => self.add(Box::new(Call::new(other.clone())), &[]),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! `by`: streams for each key, made when its first event comes (spec riemann §10.1, §17.2).
+//!
+//! A fork is removed when it has had no event for [`Limits::fork_idle_us`](crate::graph::Limits), or for the ttl of its last event
+//! where that is longer. The forks are looked through in parts, so that none of these takes long.
+
+use hashbrown::HashTable;
+
+use super::arguments::Args;
+use super::fields;
+use super::function::Function;
+use super::state;
+use crate::collections::element::Element;
+use crate::event::Field;
+use crate::graph::{Graph, Limit, Node, NodeId, TimerId, Turn};
+use crate::thrown::Thrown;
+use crate::value::Value;
+
+/// The forks are looked through in so many parts, each a fraction of the idle time after the other.
+const SWEEP_PARTS: usize = 16;
+
+/// A key: one value, or the values of a vector.
+type Key = Box<[Value]>;
+
+#[derive(Debug)]
+struct Fork {
+    key: Key,
+    hash: u64,
+    /// When its last event came.
+    seen_us: i64,
+    /// How long it may be idle.
+    idle_us: i64,
+    children: Box<[NodeId]>,
+    /// All nodes that were made for it, the children among them.
+    nodes: Box<[NodeId]>,
+}
+
+#[derive(Debug)]
+struct By {
+    key: Function,
+    /// Makes the children of a key.
+    fork: Value,
+    /// Places in `forks`, by key.
+    places: HashTable<u32>,
+    forks: Vec<Option<Fork>>,
+    free: Vec<u32>,
+    /// Where the next part of the sweep begins.
+    sweep_at: usize,
+    sweep: Option<TimerId>,
+    /// The key of the event at hand: kept for its memory.
+    wanted: Vec<Value>,
+}
+
+/// `(by-fn fields new-fork)`
+pub(super) fn by_fn(args: &mut Args<'_>) -> Result<Value, Thrown> {
+    let key = Function::of_keys(args.take()?);
+    let fork = args.take()?.clone();
+    let by = By {
+        key,
+        fork,
+        places: HashTable::new(),
+        forks: Vec::new(),
+        free: Vec::new(),
+        sweep_at: 0,
+        sweep: None,
+        wanted: Vec::new(),
+    };
+    Ok(args.add(by))
+}
+
+impl Node for By {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+        self.read_key(value, turn)?;
+        let hash = turn.hash(&self.wanted);
+        let place = match self.find(hash) {
+            Some(place) => place,
+            None => match self.make(hash, turn)? {
+                Some(place) => place,
+                None => return Ok(true),
+            },
+        };
+        let fork = self.forks[place as usize].as_mut().expect("places are of forks that are there");
+        fork.seen_us = turn.now_us();
+        fork.idle_us = idle_us(value, turn);
+        if let Some((last, others)) = fork.children.split_last() {
+            others.iter().for_each(|child| turn.emit_to(*child, value.clone()));
+            turn.emit_to(*last, std::mem::take(value));
+        }
+        Ok(true)
+    }
+
+    fn due(&mut self, _: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+        for _ in 0..self.forks.len().div_ceil(SWEEP_PARTS) {
+            let place = self.sweep_at % self.forks.len();
+            self.sweep_at = place + 1;
+            let fork = self.forks[place].as_ref();
+            if fork.is_some_and(|fork| turn.now_us().saturating_sub(fork.seen_us) > fork.idle_us) {
+                self.remove(place, turn);
+            }
+        }
+        self.sweep = None;
+        match self.places.is_empty() {
+            true => (self.forks, self.free) = (Vec::new(), Vec::new()),
+            false => self.set_sweep(turn),
+        }
+        Ok(())
+    }
+
+    fn save(&self, graph: &Graph) -> Value {
+        let fork = |fork: &Fork| {
+            Value::vector([
+                state::vector(&fork.key),
+                fork.seen_us.into(),
+                fork.idle_us.into(),
+                Value::vector(fork.nodes.iter().map(|node| graph.save(*node))),
+            ])
+        };
+        state::saved([
+            ("forks", Value::vector(self.forks.iter().flatten().map(fork))),
+            ("sweep", state::of_timer(self.sweep)),
+        ])
+    }
+
+    fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
+        for fork in state::values(saved, "forks") {
+            // One that cannot be made again is left out: its function throws now, or the state is damaged.
+            self.restore_fork(&fork, turn);
+        }
+        if let Some(sweep) = self.sweep.take() {
+            turn.cancel_timer(sweep);
+        }
+        self.sweep = state::timer(saved, "sweep", None, turn);
+        if self.sweep.is_none() && !self.places.is_empty() {
+            self.set_sweep(turn);
+        }
+    }
+
+    fn forks(&self) -> (u64, Vec<NodeId>) {
+        let nodes = self.forks.iter().flatten().flat_map(|fork| fork.nodes.iter().copied());
+        (self.places.len() as u64, nodes.collect())
+    }
+}
+
+impl By {
+    /// Reads the key of an event into `wanted`.
+    fn read_key(&mut self, value: &Value, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+        self.wanted.clear();
+        let keys = match &self.key {
+            Function::Keys(keys) => keys,
+            key => std::slice::from_ref(key),
+        };
+        for key in keys {
+            self.wanted.push(key.call(value, turn)?);
+        }
+        Ok(())
+    }
+
+    fn find(&self, hash: u64) -> Option<u32> {
+        let is_wanted = |place: &u32| {
+            let fork = self.forks[*place as usize].as_ref();
+            fork.is_some_and(|fork| fork.hash == hash && is_same(&fork.key, &self.wanted))
+        };
+        self.places.find(hash, is_wanted).copied()
+    }
+
+    /// Makes the fork of the key at hand. None if there are as many as may be.
+    fn make(&mut self, hash: u64, turn: &mut Turn<'_>) -> Result<Option<u32>, Thrown> {
+        if turn.counts().forks() >= turn.limits().forks {
+            turn.count(Limit::ForksFull, 1);
+            return Ok(None);
+        }
+        let key: Key = self.wanted.as_slice().into();
+        let argument = match &self.key {
+            Function::Keys(_) => state::vector(&key),
+            _ => key.first().cloned().unwrap_or_default(),
+        };
+        let (children, nodes) = turn.make_with(|graph| {
+            let made = graph.call(&self.fork, &[argument])?;
+            let children = fields::items(&made).unwrap_or_else(|| vec![made.clone()]);
+            Ok(children.iter().map(|child| graph.child(child)).collect::<Box<[NodeId]>>())
+        })?;
+        let fork = Fork { key, hash, seen_us: turn.now_us(), idle_us: 0, children, nodes: nodes.into() };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.forks[place as usize] = Some(fork);
+                place
+            }
+            None => {
+                self.forks.push(Some(fork));
+                u32::try_from(self.forks.len() - 1).expect("each fork has at least one of at most 2^32 nodes")
+            }
+        };
+        let forks = &self.forks;
+        let hash_of = |place: &u32| forks[*place as usize].as_ref().map_or(0, |fork| fork.hash);
+        self.places.insert_unique(hash, place, hash_of);
+        turn.count_forks(1);
+        if self.sweep.is_none() {
+            self.set_sweep(turn);
+        }
+        Ok(Some(place))
+    }
+
+    fn remove(&mut self, place: usize, turn: &mut Turn<'_>) {
+        let Some(fork) = self.forks[place].take() else { return };
+        let at = self.places.find_entry(fork.hash, |known| *known as usize == place);
+        at.map(|entry| entry.remove()).expect("each fork has its place");
+        self.free.push(place as u32);
+        turn.drop_nodes(&fork.nodes);
+        turn.count_forks(-1);
+        turn.count(Limit::ForkIdle, 1);
+    }
+
+    fn set_sweep(&mut self, turn: &mut Turn<'_>) {
+        const SWEEP_US_MIN: i64 = 1_000_000;
+        let after_us = (turn.limits().fork_idle_us / SWEEP_PARTS as i64).max(SWEEP_US_MIN);
+        self.sweep = Some(turn.set_timer(turn.now_us().saturating_add(after_us)));
+    }
+
+    fn restore_fork(&mut self, saved: &Value, turn: &mut Turn<'_>) -> Option<()> {
+        let Value::Vector(parts) = saved else { return None };
+        let key = parts.first().and_then(fields::items)?;
+        let is_whole = match &self.key {
+            Function::Keys(keys) => keys.len() == key.len(),
+            _ => key.len() == 1,
+        };
+        self.wanted = key;
+        let hash = turn.hash(&self.wanted);
+        if !is_whole || self.find(hash).is_some() {
+            return None;
+        }
+        let place = self.make(hash, turn).ok()??;
+        let fork = self.forks[place as usize].as_mut()?;
+        let int = |at: usize| match parts.get(at) {
+            Some(Value::Number(crate::number::Number::Int(us))) => *us,
+            _ => 0,
+        };
+        (fork.seen_us, fork.idle_us) = (int(1), int(2));
+        let states = parts.get(3).and_then(fields::items).unwrap_or_default();
+        fork.nodes.iter().zip(&states).for_each(|(node, state)| turn.restore_node(*node, state));
+        Some(())
+    }
+}
+
+/// How long the fork of an event may be idle.
+fn idle_us(value: &Value, turn: &Turn<'_>) -> i64 {
+    let ttl_us = fields::get(value, Field::Ttl).as_number().map_or(0, fields::to_us);
+    ttl_us.max(turn.limits().fork_idle_us)
+}
+
+fn is_same(a: &[Value], b: &[Value]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.equal(b))
+}

@@ -1,0 +1,329 @@
+//! Fields, times and numbers of whatever streams get: events, or maps that a config made.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arcstr::{ArcStr, literal};
+
+use crate::arithmetic::{self, ArithmeticError};
+use crate::collections::seq::Seq;
+use crate::event::{Event, Field};
+use crate::number::Number;
+use crate::thrown::{Thrown, class};
+use crate::value::Value;
+
+/// Seconds that an event without a ttl lives (spec riemann §3.3).
+const TTL_DEFAULT: i64 = 60;
+/// Microseconds of a second.
+const SECOND_US: i64 = 1_000_000;
+/// The longest duration and the furthest time: a fourth of what 64 bits hold, so that sums of them fit.
+const DURATION_US_MAX: i64 = i64::MAX / 4;
+
+/// The keyword of a standard field.
+pub fn keyword(field: Field) -> Value {
+    Value::Keyword(match field {
+        Field::Host => literal!("host"),
+        Field::Service => literal!("service"),
+        Field::State => literal!("state"),
+        Field::Description => literal!("description"),
+        Field::Metric => literal!("metric"),
+        Field::Tags => literal!("tags"),
+        Field::Time => literal!("time"),
+        Field::Ttl => literal!("ttl"),
+    })
+}
+
+/// A standard field of an event or a map; nil of anything else, as keywords give it.
+pub fn get(value: &Value, field: Field) -> &Value {
+    match value {
+        Value::Event(event) => event.get(field),
+        Value::Map(map) => map.get(&keyword(field)).unwrap_or(&Value::Nil),
+        _ => &Value::Nil,
+    }
+}
+
+/// Any field of an event or a map, by its name.
+pub fn named<'v>(value: &'v Value, name: &ArcStr) -> &'v Value {
+    match value {
+        Value::Event(event) => event.named(name),
+        Value::Map(map) => map.get(&Value::Keyword(name.clone())).unwrap_or(&Value::Nil),
+        _ => &Value::Nil,
+    }
+}
+
+/// Sets a standard field: in place if nobody else has the event.
+///
+/// # Errors
+/// For a value that has no fields.
+pub fn set(value: &mut Value, field: Field, new: Value) -> Result<(), Thrown> {
+    match value {
+        Value::Event(event) => Arc::make_mut(event).set(field, new),
+        Value::Map(map) => Arc::make_mut(map).insert(keyword(field), new),
+        Value::Nil => *value = Value::map([(keyword(field), new)]),
+        other => return Err(cannot("set a field of", other)),
+    }
+    Ok(())
+}
+
+/// Sets any field, by its name.
+///
+/// # Errors
+/// For a value that has no fields.
+pub fn set_named(value: &mut Value, name: &ArcStr, new: Value) -> Result<(), Thrown> {
+    match (Field::of(name), &mut *value) {
+        (Some(field), value) => return set(value, field, new),
+        (None, Value::Event(event)) => Arc::make_mut(event).set_attribute(name.clone(), new),
+        (None, Value::Map(map)) => Arc::make_mut(map).insert(Value::Keyword(name.clone()), new),
+        (None, Value::Nil) => *value = Value::map([(Value::Keyword(name.clone()), new)]),
+        (None, other) => return Err(cannot("set a field of", other)),
+    }
+    Ok(())
+}
+
+/// Removes any field, by its name.
+///
+/// # Errors
+/// For a value that has no fields.
+pub fn remove_named(value: &mut Value, name: &ArcStr) -> Result<(), Thrown> {
+    match (Field::of(name), value) {
+        (Some(field), Value::Event(event)) => Arc::make_mut(event).set(field, Value::Nil),
+        (None, Value::Event(event)) => {
+            if event.attribute(name).is_some() {
+                Arc::make_mut(event).remove_attribute(name);
+            }
+        }
+        (_, Value::Map(map)) => _ = Arc::make_mut(map).remove(&Value::Keyword(name.clone())),
+        (_, Value::Nil) => {}
+        (_, other) => return Err(cannot("remove a field of", other)),
+    }
+    Ok(())
+}
+
+/// The exception for a value of the wrong kind.
+pub fn cannot(what: &str, value: &Value) -> Thrown {
+    match value {
+        Value::Nil => Thrown::new(class::NULL_POINTER, format!("cannot {what} nil")),
+        other => {
+            let text: String = crate::print::to_text(other, true).chars().take(100).collect();
+            Thrown::new(class::CLASS_CAST, format!("cannot {what} {text}"))
+        }
+    }
+}
+
+/// A number that must be one.
+///
+/// # Errors
+/// For nil and what is no number.
+pub fn number(value: &Value) -> Result<&Number, Thrown> {
+    value.as_number().ok_or_else(|| cannot("compute with", value))
+}
+
+/// The metric, if there is one.
+///
+/// # Errors
+/// If it is no number.
+pub fn metric(value: &Value) -> Result<Option<&Number>, Thrown> {
+    number_or_nil(get(value, Field::Metric))
+}
+
+/// The time, if there is one.
+///
+/// # Errors
+/// If it is no number.
+pub fn time(value: &Value) -> Result<Option<&Number>, Thrown> {
+    number_or_nil(get(value, Field::Time))
+}
+
+/// A number, or nil.
+///
+/// # Errors
+/// If it is something else.
+pub fn number_or_nil(value: &Value) -> Result<Option<&Number>, Thrown> {
+    match value {
+        Value::Nil => Ok(None),
+        other => number(other).map(Some),
+    }
+}
+
+/// The exception of a computation.
+pub fn computed(result: Result<Number, ArithmeticError>) -> Result<Number, Thrown> {
+    result.map_err(|error| {
+        let message = match error {
+            ArithmeticError::Overflow => "integer overflow",
+            ArithmeticError::DivideByZero => "Divide by zero",
+            ArithmeticError::TooBig => "a number of too many digits",
+            ArithmeticError::NotFinite => "Infinite or NaN",
+        };
+        Thrown::new(class::ARITHMETIC, message)
+    })
+}
+
+/// `+`
+///
+/// # Errors
+/// Of 64-bit overflow.
+pub fn add(a: &Number, b: &Number) -> Result<Number, Thrown> {
+    computed(arithmetic::add(a, b)).map(whole)
+}
+
+/// `-`
+///
+/// # Errors
+/// Of 64-bit overflow.
+pub fn subtract(a: &Number, b: &Number) -> Result<Number, Thrown> {
+    computed(arithmetic::subtract(a, b)).map(whole)
+}
+
+/// `*`
+///
+/// # Errors
+/// Of 64-bit overflow.
+pub fn multiply(a: &Number, b: &Number) -> Result<Number, Thrown> {
+    computed(arithmetic::multiply(a, b)).map(whole)
+}
+
+/// `/`
+///
+/// # Errors
+/// By zero.
+pub fn divide(a: &Number, b: &Number) -> Result<Number, Thrown> {
+    computed(arithmetic::divide(a, b)).map(whole)
+}
+
+/// Sums and products of ratios that come out even are big integers in Clojure; streams give small ones, which are equal and
+/// cheaper.
+fn whole(number: Number) -> Number {
+    match &number {
+        Number::Big(big) => i64::try_from(&**big).map_or(number, Number::Int),
+        Number::Int(_) | Number::Ratio(_) | Number::Float(_) | Number::Double(_) => number,
+    }
+}
+
+/// Whether `a` is less than `b`.
+pub fn is_less(a: &Number, b: &Number) -> bool {
+    a.compare(b) == Some(Ordering::Less)
+}
+
+/// An order of numbers for sorting: what is not a number equals any other.
+pub fn order(a: &Number, b: &Number) -> Ordering {
+    match (a.as_f64().is_nan(), b.as_f64().is_nan()) {
+        (false, false) => a.compare(b).unwrap_or(Ordering::Equal),
+        // A total order, for `sort` refuses any other.
+        (a, b) => a.cmp(&b),
+    }
+}
+
+/// The server's clock as a number.
+pub fn now(now_us: i64) -> Number {
+    match now_us % SECOND_US {
+        0 => Number::Int(now_us / SECOND_US),
+        _ => Number::Ratio(Arc::new(num_rational::Ratio::new(now_us.into(), SECOND_US.into()))),
+    }
+}
+
+/// Seconds as microseconds, within what timers can bear.
+pub fn to_us(seconds: &Number) -> i64 {
+    let us = match seconds {
+        Number::Int(seconds) => seconds.saturating_mul(SECOND_US),
+        Number::Big(_) | Number::Ratio(_) | Number::Float(_) | Number::Double(_) => {
+            (seconds.as_f64() * SECOND_US as f64).round() as i64
+        }
+    };
+    us.clamp(-DURATION_US_MAX, DURATION_US_MAX)
+}
+
+/// Whether an event has expired (spec riemann §3.3).
+///
+/// # Errors
+/// If its time or ttl is no number.
+pub fn is_expired(value: &Value, now_us: i64) -> Result<bool, Thrown> {
+    if matches!(get(value, Field::State), Value::Text(state) if state == "expired") {
+        return Ok(true);
+    }
+    let ttl = match get(value, Field::Ttl) {
+        Value::Nil => &Number::Int(TTL_DEFAULT),
+        // `:ttl infinity`: such an event never expires.
+        Value::Keyword(word) | Value::Text(word) if word == "infinity" => return Ok(false),
+        ttl => number(ttl)?,
+    };
+    match (time(value)?, ttl) {
+        (None, _) => Ok(false),
+        (Some(Number::Int(time)), Number::Int(ttl)) => {
+            Ok(i128::from(now_us) > (i128::from(*time) + i128::from(*ttl)) * i128::from(SECOND_US))
+        }
+        (Some(time), ttl) => Ok(is_less(ttl, &subtract(&now(now_us), time)?)),
+    }
+}
+
+/// When an event expires: its time and its ttl; none unless it has both.
+///
+/// # Errors
+/// If one is no number.
+pub fn expires_at(value: &Value) -> Result<Option<Number>, Thrown> {
+    let ttl = match get(value, Field::Ttl) {
+        Value::Keyword(_) | Value::Text(_) | Value::Nil => return Ok(None),
+        ttl => number(ttl)?,
+    };
+    time(value)?.map(|time| add(time, ttl)).transpose()
+}
+
+/// The event that says that another one has expired (spec riemann §3.3).
+pub fn expire(value: &Value, now_us: i64) -> Value {
+    let mut event = Event::default();
+    for field in [Field::Host, Field::Service] {
+        event.set(field, get(value, field).clone());
+    }
+    event.set(Field::State, Value::Text(literal!("expired")));
+    event.set(Field::Time, Value::of_time_us(now_us));
+    Value::Event(Arc::new(event))
+}
+
+/// Most numbers of a `range` that are taken at once.
+const RANGE_MAX: usize = 1_000_000;
+
+/// The values of a sequence that is there as a whole; none of nil. `None` for anything else, and for a sequence that is not
+/// computed yet or is too long.
+pub fn items(value: &Value) -> Option<Vec<Value>> {
+    let mut items = Vec::new();
+    let mut rest = value.clone();
+    loop {
+        rest = match &rest {
+            Value::Nil => return Some(items),
+            Value::Vector(vector) => {
+                items.extend(vector.iter().cloned());
+                return Some(items);
+            }
+            Value::List(list) => {
+                items.extend(list.iter().cloned());
+                return Some(items);
+            }
+            Value::Set(set) => {
+                items.extend(set.iter().cloned());
+                return Some(items);
+            }
+            Value::Seq(seq) => match &**seq {
+                Seq::Cons { first, rest, .. } => {
+                    items.push(first.clone());
+                    rest.clone()
+                }
+                Seq::Lazy(lazy) => lazy.known()?,
+                Seq::View { vector, from } => {
+                    items.extend(vector.iter().skip(*from).cloned());
+                    return Some(items);
+                }
+                Seq::Range { start, end, step } => {
+                    let mut next = *start;
+                    while if *step > 0 { next < *end } else { next > *end } {
+                        if items.len() >= RANGE_MAX {
+                            return None;
+                        }
+                        items.push(Value::from(next));
+                        next = next.checked_add(*step)?;
+                    }
+                    return Some(items);
+                }
+            },
+            _ => return None,
+        };
+    }
+}
