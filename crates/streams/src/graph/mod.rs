@@ -6,6 +6,7 @@
 //! Not here: what the nodes compute (`nodes`), functions of the config (a [`Caller`]), the index and the outputs.
 //! Invariants: a node never runs within its own turn; what a child throws ends that child's part only.
 
+mod children;
 mod hashes;
 mod id;
 mod limits;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 use arcstr::literal;
 
+pub use children::Children;
 pub use id::NodeId;
 pub use limits::{Counts, Limit, Limits};
 pub use timers::TimerId;
@@ -100,18 +102,22 @@ pub struct Caught {
     pub value: Value,
 }
 
+/// One line of a cache, as nodes of forks are met one by one.
+#[repr(align(64))]
 struct Slot {
     /// None while the node has its turn, and after it was removed.
     node: Option<Box<dyn Node>>,
-    /// By ports: the end of each port's children.
-    ports: Box<[u32]>,
-    children: Box<[NodeId]>,
+    children: Children,
+    /// By ports: the end of each port's children. None if there is but one port.
+    ports: Option<Box<[u32]>>,
     /// Where exceptions of its children go, as events; none: to [`Graph::take_caught`].
     rescue: Option<NodeId>,
     /// How many nodes this place had before. Timers of a node that was removed are none of the next one's.
     generation: u32,
     is_in_use: bool,
 }
+
+const _: () = assert!(size_of::<Slot>() == 64, "a slot is a line of a cache");
 
 /// See the module's header.
 pub struct Graph {
@@ -212,8 +218,8 @@ impl Graph {
         }
         let mut slot = Slot {
             node: Some(node),
-            ports: ends.into(),
-            children: ports.concat().into(),
+            ports: (ports.len() > 1).then(|| ends.into()),
+            children: Children::of(&ports.concat()),
             rescue: self.rescue,
             generation: 0,
             is_in_use: true,
@@ -248,7 +254,7 @@ impl Graph {
             let slot = &mut self.slots[id.0 as usize];
             if std::mem::take(&mut slot.is_in_use) {
                 let node = slot.node.take();
-                slot.children = Box::default();
+                slot.children = Children::of(&[]);
                 self.free.push(id);
                 removed.extend(node.map(|node| self.forks_of(&*node)).unwrap_or_default());
             }
@@ -433,13 +439,15 @@ impl Graph {
 impl Slot {
     /// Where the children of a port are.
     fn port(&self, port: u16) -> Range<usize> {
-        let end = |port: usize| self.ports.get(port).map_or(self.children.len(), |end| *end as usize);
+        let all = self.children.all().len();
         let port = usize::from(port);
+        let Some(ports) = &self.ports else { return if port == 0 { 0..all } else { all..all } };
+        let end = |port: usize| ports.get(port).map_or(all, |end| *end as usize);
         (if port == 0 { 0 } else { end(port - 1) })..end(port)
     }
 
     fn child(&self, port: u16, at: usize) -> Option<NodeId> {
-        self.port(port).contains(&at).then(|| self.children.get(at).copied())?
+        self.port(port).contains(&at).then(|| self.children.all().get(at).copied())?
     }
 }
 

@@ -29,7 +29,12 @@ impl UntilExpired {
     /// If its time or ttl is no number.
     pub fn event(&mut self, value: &Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
         let is_expired = fields::is_expired(value, turn.now_us())?;
-        self.expires = fields::expires_at(value)?;
+        let expires = fields::expires_at(value)?;
+        match (&mut self.expires, expires) {
+            // The usual case, without the drop of what may be shared.
+            (Some(Number::Int(old)), Some(Number::Int(new))) => *old = new,
+            (old, new) => *old = new,
+        }
         match (is_expired, self.timer) {
             (true, Some(timer)) => {
                 turn.cancel_timer(timer);
