@@ -170,13 +170,16 @@ fn resident() -> usize {
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok()).unwrap_or(0) * 1_024
 }
 
+/// Which key comes when.
+type Order = fn(usize) -> usize;
+
 /// A `by` of many forks: each event is of another key, once in the order in which the keys came, once in an order that no cache
 /// foresees.
 fn million_forks() {
     let hosts: Vec<ArcStr> = (0..FORKS).map(|host| format!("web{host}.example.com").into()).collect();
-    let orders: [(&str, fn(usize) -> usize); 2] =
+    let orders: [(&str, Order); 2] =
         [("in their order", |at| at % FORKS), ("in no order", |at| (at * 7_919_317) % FORKS)];
-    let walk = |graph: &mut Graph, stream, order: fn(usize) -> usize| {
+    let walk = |graph: &mut Graph, stream, order: Order| {
         let mut next = 0;
         cost(|| {
             for at in next..next + EVENTS {

@@ -6,6 +6,7 @@
 //! Not here: what the nodes compute (`nodes`), functions of the config (a [`Caller`]), the index and the outputs.
 //! Invariants: a node never runs within its own turn; what a child throws ends that child's part only.
 
+mod caught;
 mod children;
 mod hashes;
 mod id;
@@ -20,18 +21,17 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arcstr::literal;
-
+pub use caught::Caught;
 pub use children::Children;
 pub use id::NodeId;
 pub use limits::{Counts, Limit, Limits};
 pub use timers::TimerId;
 pub use turn::{CHILDREN, Turn};
 
+use self::caught::{CAUGHT_MAX, exception_event};
 use self::hashes::Hashes;
 use self::timers::Timers;
 use self::turn::To;
-use crate::event::{Event, Field};
 use crate::thrown::{Thrown, class};
 use crate::value::Value;
 
@@ -89,19 +89,6 @@ pub trait Caller: Send + Sync {
     fn call(&self, graph: &mut Graph, function: &Value, args: &[Value]) -> Result<Value, Thrown>;
 }
 
-/// What happened to a value at a stream that threw.
-#[derive(Clone, Debug)]
-pub struct Caught {
-    /// Whose child threw.
-    pub parent: NodeId,
-    /// The child.
-    pub node: NodeId,
-    /// What it threw.
-    pub thrown: Thrown,
-    /// What it got.
-    pub value: Value,
-}
-
 /// One line of a cache, as nodes of forks are met one by one.
 #[repr(align(64))]
 struct Slot {
@@ -149,9 +136,6 @@ impl fmt::Debug for Graph {
             .finish_non_exhaustive()
     }
 }
-
-/// Exceptions that nobody has taken yet, at most; further ones are counted.
-const CAUGHT_MAX: usize = 1_000;
 
 impl Graph {
     /// An empty graph at an instant of the server's clock, in microseconds since 1970.
@@ -449,17 +433,4 @@ impl Slot {
     fn child(&self, port: u16, at: usize) -> Option<NodeId> {
         self.port(port).contains(&at).then(|| self.children.all().get(at).copied())?
     }
-}
-
-/// The event of an exception (spec riemann §10.6).
-fn exception_event(thrown: &Thrown, value: &Value, now_us: i64) -> Value {
-    let mut event = Event::default();
-    event.set(Field::Service, Value::Text(literal!("riemann exception")));
-    event.set(Field::State, Value::Text(literal!("error")));
-    let tags = [literal!("exception"), thrown.class.clone()];
-    event.set(Field::Tags, Value::vector(tags.map(Value::Text)));
-    event.set(Field::Time, Value::of_time_us(now_us));
-    event.set(Field::Description, Value::Text(thrown.to_string().into()));
-    event.set_attribute(literal!("event"), value.clone());
-    Value::Event(Arc::new(event))
 }
