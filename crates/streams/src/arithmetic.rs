@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
-use num_traits::{FromPrimitive as _, Signed as _, ToPrimitive as _, Zero as _};
+use num_traits::{Signed as _, ToPrimitive as _, Zero as _};
 
 use crate::number::Number;
 
@@ -115,10 +115,10 @@ pub fn divide(a: &Number, b: &Number) -> Result {
         Pair::Bigs(a, b) => ratio(BigRational::new(a, b)),
         Pair::Ratios(_, b) if b.is_zero() => Err(ArithmeticError::DivideByZero),
         Pair::Ratios(a, b) => ratio(a / b),
-        Pair::Doubles(a, b) => {
-            // Clojure's rule: an exact zero is an error only where both operands are exact.
-            Ok(Number::Double(a / b))
-        }
+        // Clojure's rule for numbers that are values, as metrics are: a zero in double precision is an error too, unless an
+        // operand is not a number. Its compiler has another one for literals.
+        Pair::Doubles(a, 0.0) if !a.is_nan() => Err(ArithmeticError::DivideByZero),
+        Pair::Doubles(a, b) => Ok(Number::Double(a / b)),
     }
 }
 
@@ -134,10 +134,7 @@ pub fn quotient(a: &Number, b: &Number) -> Result {
         Pair::Ratios(_, b) if b.is_zero() => Err(ArithmeticError::DivideByZero),
         Pair::Ratios(a, b) => big((a / b).to_integer()),
         Pair::Doubles(_, 0.0) => Err(ArithmeticError::DivideByZero),
-        Pair::Doubles(a, b) => {
-            let value = (a / b).trunc();
-            if value.is_finite() { Ok(Number::Double(value)) } else { Err(ArithmeticError::NotFinite) }
-        }
+        Pair::Doubles(a, b) => whole(a / b).map(Number::Double),
     }
 }
 
@@ -154,17 +151,24 @@ pub fn remainder(a: &Number, b: &Number) -> Result {
             ratio(a - whole * b)
         }
         Pair::Doubles(_, 0.0) => Err(ArithmeticError::DivideByZero),
-        Pair::Doubles(a, b) => {
-            let value = a - (a / b).trunc() * b;
-            if value.is_finite() { Ok(Number::Double(value)) } else { Err(ArithmeticError::NotFinite) }
-        }
+        Pair::Doubles(a, b) => whole(a / b).map(|whole| Number::Double(a - whole * b)),
+    }
+}
+
+/// A quotient without its fraction; a small one has no negative zero, as it was an integer in between.
+fn whole(value: f64) -> std::result::Result<f64, ArithmeticError> {
+    match value {
+        value if !value.is_finite() => Err(ArithmeticError::NotFinite),
+        value if value.abs() < i64::MAX as f64 => Ok(value as i64 as f64),
+        value => Ok(value.trunc()),
     }
 }
 
 /// `mod`: as `rem`, but with the sign of the divisor.
 pub fn modulo(a: &Number, b: &Number) -> Result {
     let rest = remainder(a, b)?;
-    if rest.is_zero() || rest.is_negative() == b.is_negative() { Ok(rest) } else { add(&rest, b) }
+    let is_positive = |number: &Number| !number.is_zero() && !number.is_negative();
+    if rest.is_zero() || is_positive(a) == is_positive(b) { Ok(rest) } else { add(&rest, b) }
 }
 
 /// `+'`, `-'`, `*'`: past 64 bits the result is big.
@@ -219,7 +223,9 @@ pub fn rationalize(number: &Number) -> Result {
 pub fn to_big(number: &Number) -> Result {
     match number {
         Number::Float(_) | Number::Double(_) => {
-            BigInt::from_f64(number.as_f64()).map_or(Err(ArithmeticError::NotFinite), big)
+            // By the shortest text, as Clojure does by way of a decimal.
+            let exact = rationalize(number)?.exact().ok_or(ArithmeticError::NotFinite)?;
+            big(exact.to_integer())
         }
         Number::Int(_) | Number::Big(_) | Number::Ratio(_) => big(exact(number).to_integer()),
     }

@@ -269,6 +269,29 @@ pub fn compare(a: &Value, b: &Value) -> Option<Ordering> {
     }
 }
 
+/// What `compare` and `.compareTo` give for two values whose order is known: Java's difference for texts and characters, else
+/// -1, 0 or 1.
+pub fn difference(a: &Value, b: &Value, order: Ordering) -> i64 {
+    match (a, b) {
+        (Value::Text(a), Value::Text(b)) => text_difference(a, b),
+        (Value::Keyword(a), Value::Keyword(b)) if !a.contains('/') && !b.contains('/') => {
+            text_difference(a, b)
+        }
+        (Value::Symbol(a), Value::Symbol(b)) if !a.name.contains('/') && !b.name.contains('/') => {
+            text_difference(&a.name, &b.name)
+        }
+        (Value::Char(a), Value::Char(b)) => i64::from(u32::from(*a)) - i64::from(u32::from(*b)),
+        _ => order as i64,
+    }
+}
+
+/// The difference of the first UTF-16 units that differ, else that of the lengths.
+fn text_difference(a: &str, b: &str) -> i64 {
+    let differ = a.encode_utf16().zip(b.encode_utf16()).find(|(a, b)| a != b);
+    let length = |text: &str| i64::try_from(text.encode_utf16().count()).unwrap_or(i64::MAX);
+    differ.map_or_else(|| length(a) - length(b), |(a, b)| i64::from(a) - i64::from(b))
+}
+
 /// Names without a namespace come first.
 fn compare_names(a: &str, b: &str) -> Ordering {
     let (a, b) = (crate::symbol::split_name(a), crate::symbol::split_name(b));

@@ -14,6 +14,8 @@ pub const ITEMS_MAX: usize = 1_000_000;
 /// Most bytes of a thread's stack that calls use before [`EvalError::too_deep`]; the rest of the two mebibytes of a Rust
 /// thread is for what a single call needs.
 const STACK_BYTES_MAX: usize = 768 * 1024;
+/// The same for analysis, which needs more of it for each form, and runs no calls but those of macros.
+const ANALYSIS_STACK_BYTES_MAX: usize = 1280 * 1024;
 
 /// How much an evaluation may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +115,7 @@ impl Budget {
         if self.depth >= self.depth_max {
             return Err(EvalError::too_deep());
         }
-        self.check_stack()?;
+        self.check_stack(STACK_BYTES_MAX)?;
         self.depth += 1;
         Ok(())
     }
@@ -128,12 +130,16 @@ impl Budget {
         self.depth -= 1;
     }
 
-    /// Checks the stack alone.
+    /// Checks the stack before a form is analysed.
     ///
     /// # Errors
     /// If too much of it is used.
-    pub fn check_stack(&self) -> Outcome<()> {
-        if self.stack_base.abs_diff(stack_address()) > STACK_BYTES_MAX {
+    pub fn check_analysis(&self) -> Outcome<()> {
+        self.check_stack(ANALYSIS_STACK_BYTES_MAX)
+    }
+
+    fn check_stack(&self, most: usize) -> Outcome<()> {
+        if self.stack_base.abs_diff(stack_address()) > most {
             return Err(EvalError::too_deep());
         }
         Ok(())

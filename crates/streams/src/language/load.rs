@@ -132,7 +132,7 @@ impl Machine<'_> {
 
     /// Analyses and evaluates a form at the top level; each form of a `do` by itself.
     fn load_form(&mut self, form: &Value) {
-        if let Err(error) = self.budget.check_stack() {
+        if let Err(error) = self.budget.check_analysis() {
             return self.load_failed(error, form);
         }
         let mut analyzer = Analyzer::new(self);

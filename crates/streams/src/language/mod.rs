@@ -43,6 +43,8 @@ pub fn clojure() -> World {
     let tables = [
         ("clojure.core", natives::CORE),
         ("clojure.string", &[natives::strings::NATIVES] as &[&[Native]]),
+        ("clojure.set", &[natives::sets::NATIVES]),
+        ("clojure.walk", &[natives::walk::NATIVES]),
         (interop::METHODS, natives::METHODS),
         (interop::CONSTRUCTORS, &[natives::constructors::NATIVES]),
     ];

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use arcstr::ArcStr;
-
 use super::budget::ITEMS_MAX;
 use super::error::{EvalError, Outcome};
 use super::machine::Machine;
@@ -28,7 +26,6 @@ enum Source {
     Empty,
     Vector(Arc<Vector<Value>>, usize),
     List(List<Value>),
-    Text(ArcStr, usize),
     /// Nil or anything else with `seq`.
     Seq(Value),
 }
@@ -52,11 +49,6 @@ impl Items {
                 *list = list.rest();
                 Ok(first)
             }
-            Source::Text(text, at) => {
-                let part = text[*at..].chars().next();
-                *at += part.map_or(0, char::len_utf8);
-                Ok(part.map(Value::Char))
-            }
             Source::Seq(seq) => {
                 let Some((first, rest)) = machine.uncons(seq)? else { return Ok(None) };
                 match machine.items(&rest) {
@@ -77,7 +69,6 @@ impl Items {
             }
             Source::Vector(..) => Value::Nil,
             Source::List(list) => Value::List(Arc::new(list)),
-            Source::Text(text, at) => Value::text(&text[at..]),
             Source::Seq(seq) => seq,
         }
     }
@@ -105,7 +96,10 @@ impl Machine<'_> {
             Value::Nil => Source::Empty,
             Value::Vector(vector) => Source::Vector(Arc::clone(vector), 0),
             Value::List(list) => Source::List((**list).clone()),
-            Value::Text(text) => Source::Text(text.clone(), 0),
+            Value::Text(text) => {
+                self.budget.step(text.len())?;
+                Source::Vector(Arc::new(text.chars().map(Value::Char).collect()), 0)
+            }
             Value::Seq(seq) => match &**seq {
                 Seq::View { vector, from } => Source::Vector(Arc::clone(vector), *from),
                 Seq::Cons { .. } | Seq::Lazy(_) | Seq::Range { .. } => Source::Seq(of.clone()),
@@ -182,13 +176,7 @@ impl Machine<'_> {
             },
             other => {
                 let items = self.items(other)?;
-                match items.0 {
-                    Source::Text(text, _) => {
-                        self.budget.step(text.len())?;
-                        Ok(view_of(&Arc::new(text.chars().map(Value::Char).collect()), 0))
-                    }
-                    source => Ok(Items(source).rest()),
-                }
+                Ok(items.rest())
             }
         }
     }

@@ -1,7 +1,14 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
 use super::budget::Limits;
 use super::host::Nowhere;
 use super::machine::Machine;
 use crate::print::to_text;
+
+mod loads;
+mod properties;
 
 /// What a text evaluates to, printed; or its mistakes.
 fn evaluated(text: &str) -> String {
@@ -17,17 +24,20 @@ fn evaluated(text: &str) -> String {
     }
 }
 
-/// Each line of a table: an expression, `=>`, what it evaluates to.
+fn lines(table: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = table.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(";;"));
+    lines.map(|line| line.split_once(" => ").expect("a line has an arrow"))
+}
+
+/// Each line of a table: an expression, `=>`, what it evaluates to, or `!` and a part of the mistake.
 fn check(table: &str) {
     let mut wrong = Vec::new();
-    let lines = table.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(";;"));
-    for line in lines {
-        let (text, want) = line.split_once(" => ").expect("a line has an arrow");
+    for (text, want) in lines(table) {
         let got = evaluated(text);
         let fits = match want.strip_prefix('!') {
             // A class or a part of the message is enough.
             Some(part) => got.starts_with('!') && got.contains(part),
-            None => got == want,
+            None => got.replace('\n', "\\n") == want,
         };
         if !fits {
             wrong.push(format!("{text}\n   want {want}\n   got  {got}"));
@@ -39,4 +49,59 @@ fn check(table: &str) {
 #[test]
 fn forms_evaluate_as_in_clojure() {
     check(include_str!("tests/forms.clj"));
+}
+
+/// Results of Clojure 1.11.1 itself.
+#[test]
+fn results_are_those_of_clojure() {
+    check(include_str!("tests/clojure.clj"));
+    check(include_str!("tests/sample.clj"));
+}
+
+#[test]
+fn names_that_clojure_does_not_settle_evaluate() {
+    check(include_str!("tests/names.clj"));
+}
+
+#[test]
+fn every_name_has_a_line_in_a_table() {
+    let tables = [
+        include_str!("tests/forms.clj"),
+        include_str!("tests/clojure.clj"),
+        include_str!("tests/sample.clj"),
+        include_str!("tests/names.clj"),
+    ];
+    let is_end = |part: char| part.is_whitespace() || "()[]{}\"'`~@#,".contains(part);
+    // `.method`, and `java.util.UUID/method` as `UUID/method`.
+    let short = |word: &str| match word.split_once('/') {
+        Some((space, name)) => format!("{}/{name}", space.rsplit('.').next().unwrap_or(space)),
+        None => word.trim_start_matches('.').to_owned(),
+    };
+    let words = |text: &'static str| text.split(is_end).flat_map(move |word| [word.to_owned(), short(word)]);
+    let all = tables.iter().flat_map(|table| lines(table));
+    let mut used: BTreeSet<String> = all.flat_map(|(text, _)| words(text)).collect();
+    // Quotes at the end of a name are part of it.
+    used.extend(["+'", "-'", "*'", "inc'", "dec'"].map(str::to_owned));
+    let world = super::clojure();
+    let namespaces = world.namespaces();
+    let mut missing = Vec::new();
+    for space in namespaces.names() {
+        let names = namespaces.get(space).expect("it was listed").names.keys();
+        for name in names.filter(|name| !name.starts_with(' ')) {
+            let ways = [
+                name.to_string(),
+                format!("{space}/{name}"),
+                format!("{name}."),
+                format!("java.util.{name}."),
+            ];
+            let found = ways.iter().enumerate().any(|(index, way)| {
+                // A short name of another namespace than Clojure's own ones would be found by accident.
+                (index != 0 || space == "clojure.core" || space.starts_with(' ')) && used.contains(way)
+            });
+            if !found {
+                missing.push(format!("{space}/{name}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{} names: {}", missing.len(), missing.join(" "));
 }

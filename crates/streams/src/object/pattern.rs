@@ -1,6 +1,6 @@
 //! Regular expressions with Java's syntax.
 //!
-//! `fancy-regex` has nearly Java's syntax. What differs is rewritten: `\d`, `\w`, `\s`, `\h` are ASCII, `.` stops at every line
+//! `fancy-regex` has nearly Java's syntax. What differs is rewritten: `\d`, `\w`, `\s`, `\h`, `\b` are ASCII, `.` stops at every line
 //! end that Java knows, `\p{Alpha}` and its like, `\Q…\E`, and `\Z`.
 //! A search has a limit on its backtracking, and a pattern one on its size.
 
@@ -14,7 +14,7 @@ const PATTERN_BYTES_MAX: usize = 16 * 1024;
 /// Most bytes of a compiled pattern, and of each of its caches.
 const COMPILED_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most steps of a search that has to backtrack.
-const BACKTRACK_MAX: usize = 100_000;
+const BACKTRACK_MAX: usize = 1_000_000;
 
 /// A regular expression.
 #[derive(Debug)]
@@ -113,6 +113,13 @@ fn escape(rest: &mut std::str::Chars<'_>, in_class: bool, to: &mut String) {
         's' => class(r" \t\n\x0B\f\r", to),
         'S' => class(r"^ \t\n\x0B\f\r", to),
         'h' => class(r" \t\u{A0}\u{1680}\u{180e}\u{2000}-\u{200a}\u{202f}\u{205f}\u{3000}", to),
+        // The engine's own ones need Unicode's tables.
+        'b' if !in_class => {
+            to.push_str(r"(?:(?<=[a-zA-Z0-9_])(?![a-zA-Z0-9_])|(?<![a-zA-Z0-9_])(?=[a-zA-Z0-9_]))")
+        }
+        'B' if !in_class => {
+            to.push_str(r"(?:(?<=[a-zA-Z0-9_])(?=[a-zA-Z0-9_])|(?<![a-zA-Z0-9_])(?![a-zA-Z0-9_]))")
+        }
         'R' if !in_class => to.push_str(r"(?:\r\n|[\n\x0B\f\r\u{85}\u{2028}\u{2029}])"),
         'Z' if !in_class => to.push_str(r"(?=\n?\z)"),
         'e' => to.push_str(r"\x1B"),

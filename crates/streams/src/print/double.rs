@@ -2,8 +2,14 @@
 
 use crate::object::time::Moment;
 
+/// The least number of two digits that is nearest to the least positive double: Java prints at least two digits.
+const LEAST: &str = "4.9E-324";
+
 /// `Double.toString`: the shortest digits, plain from 0.001 up to ten million, else with an exponent.
 pub fn double(value: f64) -> String {
+    if value.to_bits() << 1 == 2 {
+        return if value > 0.0 { LEAST.to_owned() } else { format!("-{LEAST}") };
+    }
     java(&format!("{value:e}"), value.is_finite(), value.is_nan(), value.is_sign_negative())
 }
 

@@ -17,7 +17,7 @@ use crate::position::Position;
 use crate::value::Value;
 
 /// Most forms around a form, after expansion.
-const DEPTH_MAX: u32 = 400;
+const DEPTH_MAX: u32 = 200;
 
 impl Analyzer<'_, '_> {
     /// Expands the macros at the head of a form until there is none.
@@ -38,7 +38,7 @@ impl Analyzer<'_, '_> {
 
     /// The expression of a form; `tail` says whether its value is that of the loop or function around it.
     pub(super) fn form(&mut self, form: &Value, tail: bool) -> Expr {
-        if self.depth == DEPTH_MAX || self.machine.budget.check_stack().is_err() {
+        if self.depth == DEPTH_MAX || self.machine.budget.check_analysis().is_err() {
             return self.mistake(&Position::default(), "forms are too deep within each other", None);
         }
         self.depth += 1;

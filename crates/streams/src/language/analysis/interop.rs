@@ -71,7 +71,10 @@ impl Analyzer<'_, '_> {
             });
             return self.mistake(at, format!("there is no method `.{method}`"), hint);
         };
-        self.apply_native(native, Vec::new(), forms)
+        let [target, rest @ ..] = forms else { return MISTAKE };
+        let target = self.form(target, false);
+        let target = self.core_call(" target", vec![target, Expr::Constant(Value::text(method))]);
+        self.apply_native(native, vec![target], rest)
     }
 
     fn constructor(&mut self, class: &Value, at: &Position, forms: &[Value]) -> Expr {

@@ -21,6 +21,9 @@ impl Analyzer<'_, '_> {
         if let Some(local) = self.place(name) {
             return local;
         }
+        if name == "*ns*" || name == "clojure.core/*ns*" {
+            return self.core_call(" current-namespace", Vec::new());
+        }
         match self.meaning(name) {
             Ok(Meaning::Native(native)) => Expr::Constant(Value::Native(native)),
             Ok(Meaning::Constant(value)) => Expr::Constant(value),

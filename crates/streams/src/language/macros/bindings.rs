@@ -1,9 +1,8 @@
 //! Macros around bodies: what is computed later, transactions, printing.
 
-use super::forms::{body, core, function, pairs, special};
+use super::forms::{body, core, function, special};
 use crate::language::machine::ANY;
 use crate::macros;
-use crate::value::Value;
 
 macros! {
     /// Bodies.
@@ -21,9 +20,5 @@ macros! {
         "with-open", 1, ANY, "The body with names bound; there is nothing to close here.", |_, f| Ok(special("let", f.iter().cloned()));
         "with-out-str", 0, ANY, "The text that a body prints.", |_, f| Ok(core(" with-out-str", [function([], body(f))]));
         "with-bindings", 1, ANY, "The body with vars bound as a map has it.", |_, f| Ok(core(" with-bindings", [f[0].clone(), function([], body(&f[1..]))]));
-        "with-local-vars", 1, ANY, "The body with cells under names.", |_, f| {
-            let cells = pairs(&f[0])?.into_iter().flat_map(|[name, value]| [name, core("atom", [value])]);
-            Ok(special("let", [Value::vector(cells.collect::<Vec<_>>()), body(&f[1..])]))
-        };
     }
 }

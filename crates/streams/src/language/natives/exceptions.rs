@@ -24,6 +24,10 @@ natives! {
             (Value::keyword("cause"), exception(&a[0]).map(message).unwrap_or_default()),
             (Value::keyword("data"), exception(&a[0]).map(|e| e.data.clone()).unwrap_or_default()),
         ]));
+        " target", 2, 2, "", |_, a| match &mut a[0] {
+            Value::Nil => Err(EvalError::throw(&class::NULL_POINTER, format!("Cannot invoke \".{}\" of nil", to_str(&a[1])))),
+            target => Ok(std::mem::take(target)),
+        };
         " throw-assert", 1, 1, "", |_, a| Err(EvalError::throw(&class::ASSERTION_ERROR, to_str(&a[0])));
         " throw-case", 1, 1, "", |m, a| {
             let value = m.realize(&a[0])?;

@@ -124,7 +124,7 @@ fn written(place: &Place, value: &Value) -> Outcome<String> {
         ('s', value) => cut(place, &to_str(value)),
         ('b', value) => cut(place, if value.is_true() { "true" } else { "false" }),
         ('h', value) => format!("{:x}", crate::hash::hash(value)),
-        (_, Value::Nil) => "null".to_owned(),
+        ('c' | 'd' | 'x' | 'o' | 'f' | 'e' | 'g', Value::Nil) => cut(place, "null"),
         ('c', Value::Char(part)) => String::from(*part),
         ('c', Value::Number(Number::Int(code))) => {
             String::from(u32::try_from(*code).ok().and_then(char::from_u32).ok_or_else(mismatch)?)

@@ -66,17 +66,6 @@ natives! {
         "val", 1, 1, "The value of an entry.", |_, a| of_entry(&a[0], 1);
         "hash-map", 0, ANY, "A map of keys and values.", |m, a| pairs(m, a, Map::hashed());
         "array-map", 0, ANY, "A map of keys and values, in their order.", |m, a| pairs(m, a, Map::default());
-        "sorted-map", 0, ANY, "A map of keys and values, in the order of its keys when it was made.", |m, a| {
-            let mut entries: Vec<[Value; 2]> = a.as_chunks::<2>().0.to_vec();
-            let order = super::predicates::order;
-            for index in 1..entries.len() {
-                for at in (1..=index).rev() {
-                    if order(m, &entries[at - 1][0], &entries[at][0])?.is_le() { break; }
-                    entries.swap(at - 1, at);
-                }
-            }
-            pairs(m, &mut entries.concat(), Map::default())
-        };
         "update-keys", 2, 2, "A map with what a function makes of its keys.", |m, a| {
             let mut map = Map::default();
             for (key, value) in entries(m, &a[0])? { let key = m.call(&a[1], &mut [key])?; map.insert(m.realize(&key)?, value); }
@@ -92,11 +81,12 @@ natives! {
             set_of(m, all)
         };
         "hash-set", 0, ANY, "A set of the arguments.", |m, a| set_of(m, a.iter_mut().map(std::mem::take).collect());
-        "sorted-set", 0, ANY, "A set of the arguments.", |m, a| set_of(m, a.iter_mut().map(std::mem::take).collect());
         "disj", 1, ANY, "A set without some values.", |m, a| {
             let [set, values @ ..] = a else { return Ok(Value::Nil) };
-            let Value::Set(mut set) = std::mem::take(set) else {
-                return if set.is_nil() { Ok(Value::Nil) } else { Err(cannot_cast(set, &class::IPERSISTENT_SET)) };
+            let mut set = match std::mem::take(set) {
+                Value::Nil => return Ok(Value::Nil),
+                Value::Set(set) => set,
+                other => return Err(cannot_cast(&other, &class::IPERSISTENT_SET)),
             };
             for value in values { let value = m.realize(value)?; Arc::make_mut(&mut set).remove(&value); }
             Ok(Value::Set(set))
@@ -259,7 +249,10 @@ pub(super) fn conj_entry(machine: &mut Machine<'_>, to: Value, item: &Value) -> 
         Value::Map(_) | Value::Event(_) => entries(machine, item)?
             .into_iter()
             .try_fold(to, |to, (key, value)| assoc_one(machine, to, key, value)),
-        other => Err(cannot_cast(other, &class::IPERSISTENT_MAP)),
+        other => {
+            let name = crate::language::classes::class_of(other).name;
+            Err(EvalError::illegal_argument(format!("Don't know how to create ISeq from: {name}")))
+        }
     }
 }
 

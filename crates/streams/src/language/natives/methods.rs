@@ -39,7 +39,7 @@ natives! {
         "endsWith", 2, 2, "Whether a text ends with another one.", |_, a| Ok(text(&a[0])?.ends_with(text(&a[1])?.as_str()).into());
         "equals", 2, 2, "Whether two values are equal.", |m, a| Ok((m.realize(&a[0])? == m.realize(&a[1])?).into());
         "equalsIgnoreCase", 2, 2, "Whether two texts are equal but for the case of letters.", |_, a| Ok((text(&a[0])?.to_lowercase() == text(&a[1])?.to_lowercase()).into());
-        "compareTo", 2, 2, "-1, 0 or 1: how two values compare.", |m, a| super::predicates::order(m, &a[0], &a[1]).map(|order| (order as i64).into());
+        "compareTo", 2, 2, "-1, 0 or 1: how two values compare.", |m, a| super::predicates::order(m, &a[0], &a[1]).map(|order| crate::compare::difference(&a[0], &a[1], order).into());
         "indexOf", 2, 3, "The first index of a text or a character in a text, or -1.", |_, a| {
             let from = a.get(2).map_or(Ok(0), integer)?;
             Ok(index_of(text(&a[0])?, &to_str(&a[1]), from).unwrap_or(-1).into())

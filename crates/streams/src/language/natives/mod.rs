@@ -12,11 +12,13 @@ pub mod numbers;
 pub mod predicates;
 pub mod reduction;
 pub mod sequences;
+pub mod sets;
 pub mod spaces;
 pub mod state;
 pub mod statics;
 pub mod strings;
 pub mod text;
+pub mod walk;
 
 use crate::function::Native;
 

@@ -1,9 +1,7 @@
 //! Numbers: arithmetic, comparison, conversion, bits.
 
-use std::cmp::Ordering;
-use std::sync::Arc;
-
 use num_bigint::BigInt;
+use std::cmp::Ordering;
 
 use super::arguments::{arithmetic_error, count, integer, number, text};
 use crate::arithmetic::{self, ArithmeticError};
@@ -80,7 +78,7 @@ natives! {
         "bit-or", 2, ANY, "The bits that any integer has.", |_, a| bits(a, |a, b| a | b);
         "bit-xor", 2, ANY, "The bits in which integers differ.", |_, a| bits(a, |a, b| a ^ b);
         "bit-and-not", 2, ANY, "The bits of the first integer that no other has.", |_, a| bits(a, |a, b| a & !b);
-        "bit-not", 1, 1, "The bits that an integer has not.", |_, a| Ok((!integer(&a[0])?).into());
+        "bit-not", 1, 1, "The bits that an integer has not.", |_, a| bits(&mut [a[0].clone(), (-1_i64).into()], |a, b| a ^ b);
         "bit-shift-left", 2, 2, "The bits moved up.", |_, a| bits(a, |a, b| a.wrapping_shl(shift(b)));
         "bit-shift-right", 2, 2, "The bits moved down; the sign stays.", |_, a| bits(a, |a, b| a.wrapping_shr(shift(b)));
         "unsigned-bit-shift-right", 2, 2, "The bits moved down, with zeros above.", |_, a| bits(a, |a, b| a.cast_unsigned().wrapping_shr(shift(b)).cast_signed());
@@ -145,6 +143,9 @@ fn abs(value: &Value) -> Outcome {
 
 /// The greatest or least number; not a number if one is none.
 fn extreme(arguments: &mut [Value], wanted: Ordering) -> Outcome {
+    if let [only] = arguments {
+        return Ok(std::mem::take(only));
+    }
     let mut best = number(&arguments[0])?;
     for argument in &arguments[1..] {
         let next = number(argument)?;
@@ -241,7 +242,7 @@ fn part(value: &Value, numerator: bool) -> Outcome {
     match number(value)? {
         Number::Ratio(ratio) => {
             let part: &BigInt = if numerator { ratio.numer() } else { ratio.denom() };
-            Ok(Value::Number(Number::Big(Arc::new(part.clone()))))
+            Ok(Value::Number(arithmetic::shrink(part.clone())))
         }
         Number::Int(_) | Number::Big(_) | Number::Float(_) | Number::Double(_) => {
             Err(cannot_cast(value, &class::RATIO))

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::arguments::integer;
 use crate::collections::element::Element as _;
 use crate::collections::set::Set;
-use crate::compare::compare;
+use crate::compare::{compare, difference};
 use crate::language::classes::{cannot_cast, class_of};
 use crate::language::error::{EvalError, Outcome};
 use crate::language::machine::{ANY, Machine};
@@ -19,7 +19,7 @@ natives! {
         "=", 1, ANY, "Whether values are equal; numbers of different types are not.", |m, a| equal(m, a).map(Value::from);
         "not=", 1, ANY, "Whether values are not all equal.", |m, a| equal(m, a).map(|equal| (!equal).into());
         "identical?", 2, 2, "Whether two values are the same one.", identical;
-        "compare", 2, 2, "-1, 0 or 1: how two values compare.", |m, a| order(m, &a[0], &a[1]).map(sign);
+        "compare", 2, 2, "Less than 0, 0 or more: how two values compare.", |m, a| order(m, &a[0], &a[1]).map(|order| difference(&a[0], &a[1], order).into());
         "hash", 1, 1, "Clojure's hash of a value.", |m, a| Ok(i64::from(m.realize(&a[0])?.hash()).into());
         "not", 1, 1, "Whether a value is nil or false.", |_, a| Ok((!a[0].is_true()).into());
         "boolean", 1, 1, "False of nil and false, else true.", |_, a| Ok(a[0].is_true().into());
@@ -141,10 +141,6 @@ pub(in crate::language) fn order_by(
         }
         number => Ok(integer(&number)?.cmp(&0)),
     }
-}
-
-fn sign(order: Ordering) -> Value {
-    Value::from(order as i64)
 }
 
 fn keyword(value: &Value, qualified: bool) -> bool {

@@ -35,8 +35,11 @@ natives! {
             Ok(if all.is_empty() { Value::Nil } else { Value::list(all) })
         };
         "nth", 2, 3, "The value at an index, or the one given.", nth;
-        "nthnext", 2, 2, "What follows so many values; nil if there is nothing.", |m, a| { let rest = drop(m, &a[0], &a[1])?; m.seq(&rest) };
-        "nthrest", 2, 2, "What follows so many values.", |m, a| drop(m, &a[0], &a[1]);
+        "nthnext", 2, 2, "What follows so many values; nil if there is nothing.", |m, a| { if a[0].is_nil() { return Ok(Value::Nil); } let rest = drop(m, &a[0], &a[1])?; m.seq(&rest) };
+        "nthrest", 2, 2, "What follows so many values.", |m, a| {
+            let rest = drop(m, &a[0], &a[1])?;
+            Ok(if rest.is_nil() { Value::list([]) } else { rest })
+        };
         "cons", 2, 2, "A value before a sequence.", cons;
         "conj", 0, ANY, "A collection with more values, where it takes them most easily.", conj;
         "list", 0, ANY, "A list of the arguments.", |m, a| { memory(m, a.len())?; Ok(Value::list(a.iter_mut().map(std::mem::take))) };
@@ -135,13 +138,13 @@ fn last(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 fn nth(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     let index = integer(&arguments[1])?;
     let found = match (&arguments[0], usize::try_from(index)) {
-        (_, Err(_)) => None,
+        (Value::Nil, _) => return Ok(arguments.get(2).cloned().unwrap_or_default()),
         (Value::Vector(vector), Ok(index)) => vector.get(index).cloned(),
-        (Value::Map(_) | Value::Set(_) | Value::Event(_), Ok(_)) => {
+        (of, _) if !matches!(of, Value::Vector(_) | Value::List(_) | Value::Seq(_) | Value::Text(_)) => {
             let message = format!("nth not supported on this type: {}", class_of(&arguments[0]).short_name());
             return Err(EvalError::throw(&class::UNSUPPORTED, message));
         }
-        (Value::Nil, Ok(_)) => return Ok(arguments.get(2).cloned().unwrap_or_default()),
+        (_, Err(_)) => None,
         (other, Ok(index)) => {
             let mut items = machine.items(other)?;
             let mut found = items.next(machine)?;

@@ -66,10 +66,15 @@ natives! {
         "compare", 2, 2, "-1, 0 or 1: how two integers compare.", |_, a| Ok((integer(&a[0])?.cmp(&integer(&a[1])?) as i64).into());
     }
 
-    /// `java.lang.Double` and `java.lang.Float`
+    /// `java.lang.Float`
+    FLOAT = {
+        "parseFloat", 1, 1, "The float of a text.", |_, a| Ok(Value::Number(Number::Float(number(&double_of(&a[0])?)?.as_f64() as f32)));
+        "valueOf", 1, 1, "The float of a text or a number.", |_, a| Ok(Value::Number(Number::Float(number(&double_of(&a[0])?)?.as_f64() as f32)));
+    }
+
+    /// `java.lang.Double`
     DOUBLE = {
         "parseDouble", 1, 1, "The double of a text.", |_, a| double_of(&a[0]);
-        "parseFloat", 1, 1, "The float of a text.", |_, a| Ok(Value::Number(Number::Float(number(&double_of(&a[0])?)?.as_f64() as f32)));
         "valueOf", 1, 1, "The double of a text or a number.", |_, a| double_of(&a[0]);
         "toString", 1, 1, "The text of a number.", |_, a| Ok(Value::from(to_str(&a[0])));
         "isNaN", 1, 1, "Whether a number is not a number.", |_, a| Ok(number(&a[0])?.as_f64().is_nan().into());
@@ -80,7 +85,7 @@ natives! {
     /// `java.lang.Boolean`
     BOOLEAN = {
         "parseBoolean", 1, 1, "Whether a text is `true`.", |_, a| Ok(a[0].as_text().is_some_and(|text| text.eq_ignore_ascii_case("true")).into());
-        "valueOf", 1, 1, "Whether a text is `true`.", |_, a| Ok(matches!(&a[0], Value::Bool(true)).into());
+        "valueOf", 1, 1, "Whether a text is `true`.", |_, a| Ok((matches!(&a[0], Value::Bool(true)) || a[0].as_text().is_some_and(|text| text.eq_ignore_ascii_case("true"))).into());
     }
 
     /// `java.lang.String`
@@ -152,11 +157,10 @@ natives! {
 /// The classes with their methods.
 pub static CLASSES: &[(&str, &[crate::function::Native])] = &[
     ("Math", MATH),
-    ("StrictMath", MATH),
     ("Long", LONG),
     ("Integer", INTEGER),
     ("Double", DOUBLE),
-    ("Float", DOUBLE),
+    ("Float", FLOAT),
     ("Boolean", BOOLEAN),
     ("String", STRING),
     ("Character", CHARACTER),

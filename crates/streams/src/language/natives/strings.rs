@@ -155,7 +155,7 @@ pub(super) fn split(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outco
         }
         machine.budget.memory(4 * size_of::<Value>())?;
         // An empty match at the beginning makes no part.
-        if found.end() == 0 || found.start() == source.len() && found.end() == found.start() {
+        if found.end() == 0 {
             continue;
         }
         parts.push(Value::text(&source[from..found.start()]));

@@ -1,0 +1,23 @@
+//! Any text as a config of Riemann: it is read, analysed and evaluated within a small budget, or has mistakes; what it gives
+//! can be printed.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use streams::language::budget::Limits;
+use streams::language::host::Nowhere;
+use streams::language::machine::Machine;
+
+/// Enough for what a text of some kilobytes can mean, and little enough for many texts a second.
+const LIMITS: Limits = Limits { steps: 20_000, depth: 300, memory_bytes: 8 << 20 };
+
+fuzz_target!(|text: &str| {
+    let (world, mut host) = (streams::language::clojure(), Nowhere::default());
+    let mut machine = Machine::new(&world, &mut host, LIMITS);
+    if let Ok(value) = machine.load(text, "fuzz")
+        && let Ok(value) = machine.realize(&value)
+    {
+        let printed = streams::print::to_text(&value, true);
+        assert!(!printed.is_empty(), "every value prints as something");
+    }
+});
