@@ -53,7 +53,7 @@ impl UntilExpired {
             self.timer = None;
             return false;
         }
-        self.timer = Some(turn.set_timer(timer.due_us() + self.interval_us));
+        self.timer = Some(turn.set_timer(timer.due_us().saturating_add(self.interval_us)));
         true
     }
 
@@ -105,7 +105,7 @@ impl Grid {
     /// The window has ended. Returns when it began and when it ended.
     pub fn due(&mut self, timer: TimerId) -> (i64, i64) {
         self.end = None;
-        (timer.due_us() - self.interval_us, timer.due_us())
+        (timer.due_us().saturating_sub(self.interval_us), timer.due_us())
     }
 
     /// Its state.
