@@ -6,6 +6,8 @@
 //! Not here: what the nodes compute (`nodes`), functions of the config (a [`Caller`]), the index and the outputs.
 //! Invariants: a node never runs within its own turn; what a child throws ends that child's part only.
 
+mod caught;
+mod children;
 mod hashes;
 mod id;
 mod limits;
@@ -19,17 +21,17 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arcstr::literal;
-
+pub use caught::Caught;
+pub use children::Children;
 pub use id::NodeId;
 pub use limits::{Counts, Limit, Limits};
 pub use timers::TimerId;
 pub use turn::{CHILDREN, Turn};
 
+use self::caught::{CAUGHT_MAX, exception_event};
 use self::hashes::Hashes;
 use self::timers::Timers;
 use self::turn::To;
-use crate::event::{Event, Field};
 use crate::thrown::{Thrown, class};
 use crate::value::Value;
 
@@ -87,31 +89,22 @@ pub trait Caller: Send + Sync {
     fn call(&self, graph: &mut Graph, function: &Value, args: &[Value]) -> Result<Value, Thrown>;
 }
 
-/// What happened to a value at a stream that threw.
-#[derive(Clone, Debug)]
-pub struct Caught {
-    /// Whose child threw.
-    pub parent: NodeId,
-    /// The child.
-    pub node: NodeId,
-    /// What it threw.
-    pub thrown: Thrown,
-    /// What it got.
-    pub value: Value,
-}
-
+/// One line of a cache, as nodes of forks are met one by one.
+#[repr(align(64))]
 struct Slot {
     /// None while the node has its turn, and after it was removed.
     node: Option<Box<dyn Node>>,
-    /// By ports: the end of each port's children.
-    ports: Box<[u32]>,
-    children: Box<[NodeId]>,
+    children: Children,
+    /// By ports: the end of each port's children. None if there is but one port.
+    ports: Option<Box<[u32]>>,
     /// Where exceptions of its children go, as events; none: to [`Graph::take_caught`].
     rescue: Option<NodeId>,
     /// How many nodes this place had before. Timers of a node that was removed are none of the next one's.
     generation: u32,
     is_in_use: bool,
 }
+
+const _: () = assert!(size_of::<Slot>() == 64, "a slot is a line of a cache");
 
 /// See the module's header.
 pub struct Graph {
@@ -143,9 +136,6 @@ impl fmt::Debug for Graph {
             .finish_non_exhaustive()
     }
 }
-
-/// Exceptions that nobody has taken yet, at most; further ones are counted.
-const CAUGHT_MAX: usize = 1_000;
 
 impl Graph {
     /// An empty graph at an instant of the server's clock, in microseconds since 1970.
@@ -212,8 +202,8 @@ impl Graph {
         }
         let mut slot = Slot {
             node: Some(node),
-            ports: ends.into(),
-            children: ports.concat().into(),
+            ports: (ports.len() > 1).then(|| ends.into()),
+            children: Children::of(&ports.concat()),
             rescue: self.rescue,
             generation: 0,
             is_in_use: true,
@@ -248,7 +238,7 @@ impl Graph {
             let slot = &mut self.slots[id.0 as usize];
             if std::mem::take(&mut slot.is_in_use) {
                 let node = slot.node.take();
-                slot.children = Box::default();
+                slot.children = Children::of(&[]);
                 self.free.push(id);
                 removed.extend(node.map(|node| self.forks_of(&*node)).unwrap_or_default());
             }
@@ -433,25 +423,14 @@ impl Graph {
 impl Slot {
     /// Where the children of a port are.
     fn port(&self, port: u16) -> Range<usize> {
-        let end = |port: usize| self.ports.get(port).map_or(self.children.len(), |end| *end as usize);
+        let all = self.children.all().len();
         let port = usize::from(port);
+        let Some(ports) = &self.ports else { return if port == 0 { 0..all } else { all..all } };
+        let end = |port: usize| ports.get(port).map_or(all, |end| *end as usize);
         (if port == 0 { 0 } else { end(port - 1) })..end(port)
     }
 
     fn child(&self, port: u16, at: usize) -> Option<NodeId> {
-        self.port(port).contains(&at).then(|| self.children.get(at).copied())?
+        self.port(port).contains(&at).then(|| self.children.all().get(at).copied())?
     }
-}
-
-/// The event of an exception (spec riemann §10.6).
-fn exception_event(thrown: &Thrown, value: &Value, now_us: i64) -> Value {
-    let mut event = Event::default();
-    event.set(Field::Service, Value::Text(literal!("riemann exception")));
-    event.set(Field::State, Value::Text(literal!("error")));
-    let tags = [literal!("exception"), thrown.class.clone()];
-    event.set(Field::Tags, Value::vector(tags.map(Value::Text)));
-    event.set(Field::Time, Value::of_time_us(now_us));
-    event.set(Field::Description, Value::Text(thrown.to_string().into()));
-    event.set_attribute(literal!("event"), value.clone());
-    Value::Event(Arc::new(event))
 }

@@ -51,8 +51,13 @@ impl Turn<'_> {
         self.graph.timers.set(due_us, self.node, generation)
     }
 
-    /// Sets a timer anew that was set in a graph before: it is due among others of its instant as it was there.
+    /// Sets a timer anew that was set in a graph before: it is due among others of its instant as it was there. One that has been
+    /// due for more than an hour, since the process was down for so long, is due now, for nobody needs the ticks in between.
     pub fn set_timer_again(&mut self, timer: TimerId) -> TimerId {
+        const LATE_US_MAX: i64 = 3_600 * 1_000_000;
+        if timer.due_us() < self.now_us().saturating_sub(LATE_US_MAX) {
+            return self.set_timer(self.now_us());
+        }
         let generation = self.graph.slots[self.node.0 as usize].generation;
         self.graph.timers.set_again(timer, self.node, generation)
     }

@@ -11,7 +11,7 @@ use super::function::Function;
 use super::state;
 use crate::collections::element::Element;
 use crate::event::Field;
-use crate::graph::{Graph, Limit, Node, NodeId, TimerId, Turn};
+use crate::graph::{Children, Graph, Limit, Node, NodeId, TimerId, Turn};
 use crate::thrown::Thrown;
 use crate::value::Value;
 
@@ -29,9 +29,9 @@ struct Fork {
     seen_us: i64,
     /// How long it may be idle.
     idle_us: i64,
-    children: Box<[NodeId]>,
+    children: Children,
     /// All nodes that were made for it, the children among them.
-    nodes: Box<[NodeId]>,
+    nodes: Children,
 }
 
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Node for By {
         let fork = self.forks[place as usize].as_mut().expect("places are of forks that are there");
         fork.seen_us = turn.now_us();
         fork.idle_us = idle_us(value, turn);
-        if let Some((last, others)) = fork.children.split_last() {
+        if let Some((last, others)) = fork.children.all().split_last() {
             others.iter().for_each(|child| turn.emit_to(*child, value.clone()));
             turn.emit_to(*last, std::mem::take(value));
         }
@@ -111,7 +111,7 @@ impl Node for By {
                 state::vector(&fork.key),
                 fork.seen_us.into(),
                 fork.idle_us.into(),
-                Value::vector(fork.nodes.iter().map(|node| graph.save(*node))),
+                Value::vector(fork.nodes.all().iter().map(|node| graph.save(*node))),
             ])
         };
         state::saved([
@@ -135,7 +135,7 @@ impl Node for By {
     }
 
     fn forks(&self) -> (u64, Vec<NodeId>) {
-        let nodes = self.forks.iter().flatten().flat_map(|fork| fork.nodes.iter().copied());
+        let nodes = self.forks.iter().flatten().flat_map(|fork| fork.nodes.all().iter().copied());
         (self.places.len() as u64, nodes.collect())
     }
 }
@@ -176,9 +176,11 @@ impl By {
         let (children, nodes) = turn.make_with(|graph| {
             let made = graph.call(&self.fork, &[argument])?;
             let children = fields::items(&made).unwrap_or_else(|| vec![made.clone()]);
-            Ok(children.iter().map(|child| graph.child(child)).collect::<Box<[NodeId]>>())
+            let children: Vec<NodeId> = children.iter().map(|child| graph.child(child)).collect();
+            Ok(Children::of(&children))
         })?;
-        let fork = Fork { key, hash, seen_us: turn.now_us(), idle_us: 0, children, nodes: nodes.into() };
+        let fork =
+            Fork { key, hash, seen_us: turn.now_us(), idle_us: 0, children, nodes: Children::of(&nodes) };
         let place = match self.free.pop() {
             Some(place) => {
                 self.forks[place as usize] = Some(fork);
@@ -204,7 +206,7 @@ impl By {
         let at = self.places.find_entry(fork.hash, |known| *known as usize == place);
         at.map(|entry| entry.remove()).expect("each fork has its place");
         self.free.push(place as u32);
-        turn.drop_nodes(&fork.nodes);
+        turn.drop_nodes(fork.nodes.all());
         turn.count_forks(-1);
         turn.count(Limit::ForkIdle, 1);
     }
@@ -235,7 +237,7 @@ impl By {
         };
         (fork.seen_us, fork.idle_us) = (int(1), int(2));
         let states = parts.get(3).and_then(fields::items).unwrap_or_default();
-        fork.nodes.iter().zip(&states).for_each(|(node, state)| turn.restore_node(*node, state));
+        fork.nodes.all().iter().zip(&states).for_each(|(node, state)| turn.restore_node(*node, state));
         Some(())
     }
 }

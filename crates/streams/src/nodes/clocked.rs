@@ -29,7 +29,12 @@ impl UntilExpired {
     /// If its time or ttl is no number.
     pub fn event(&mut self, value: &Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
         let is_expired = fields::is_expired(value, turn.now_us())?;
-        self.expires = fields::expires_at(value)?;
+        let expires = fields::expires_at(value)?;
+        match (&mut self.expires, expires) {
+            // The usual case, without the drop of what may be shared.
+            (Some(Number::Int(old)), Some(Number::Int(new))) => *old = new,
+            (old, new) => *old = new,
+        }
         match (is_expired, self.timer) {
             (true, Some(timer)) => {
                 turn.cancel_timer(timer);
@@ -48,7 +53,7 @@ impl UntilExpired {
             self.timer = None;
             return false;
         }
-        self.timer = Some(turn.set_timer(timer.due_us() + self.interval_us));
+        self.timer = Some(turn.set_timer(timer.due_us().saturating_add(self.interval_us)));
         true
     }
 
@@ -100,7 +105,7 @@ impl Grid {
     /// The window has ended. Returns when it began and when it ended.
     pub fn due(&mut self, timer: TimerId) -> (i64, i64) {
         self.end = None;
-        (timer.due_us() - self.interval_us, timer.due_us())
+        (timer.due_us().saturating_sub(self.interval_us), timer.due_us())
     }
 
     /// Its state.

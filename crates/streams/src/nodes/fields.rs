@@ -163,6 +163,10 @@ pub fn computed(result: Result<Number, ArithmeticError>) -> Result<Number, Throw
 /// # Errors
 /// Of 64-bit overflow.
 pub fn add(a: &Number, b: &Number) -> Result<Number, Thrown> {
+    if let (Number::Int(a), Number::Int(b)) = (a, b) {
+        let result = a.checked_add(*b).map(Number::Int);
+        return computed(result.ok_or(ArithmeticError::Overflow));
+    }
     computed(arithmetic::add(a, b)).map(whole)
 }
 
@@ -171,6 +175,10 @@ pub fn add(a: &Number, b: &Number) -> Result<Number, Thrown> {
 /// # Errors
 /// Of 64-bit overflow.
 pub fn subtract(a: &Number, b: &Number) -> Result<Number, Thrown> {
+    if let (Number::Int(a), Number::Int(b)) = (a, b) {
+        let result = a.checked_sub(*b).map(Number::Int);
+        return computed(result.ok_or(ArithmeticError::Overflow));
+    }
     computed(arithmetic::subtract(a, b)).map(whole)
 }
 
@@ -179,6 +187,10 @@ pub fn subtract(a: &Number, b: &Number) -> Result<Number, Thrown> {
 /// # Errors
 /// Of 64-bit overflow.
 pub fn multiply(a: &Number, b: &Number) -> Result<Number, Thrown> {
+    if let (Number::Int(a), Number::Int(b)) = (a, b) {
+        let result = a.checked_mul(*b).map(Number::Int);
+        return computed(result.ok_or(ArithmeticError::Overflow));
+    }
     computed(arithmetic::multiply(a, b)).map(whole)
 }
 

@@ -92,7 +92,7 @@ impl Node for FillIn {
     }
 
     fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
-        self.timer = Some(turn.set_timer(timer.due_us() + self.dt_us));
+        self.timer = Some(turn.set_timer(timer.due_us().saturating_add(self.dt_us)));
         let event = self.filling(turn)?;
         turn.emit(event);
         Ok(())
@@ -159,7 +159,7 @@ impl Node for InterpolateConstant {
     }
 
     fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
-        self.timer = Some(turn.set_timer(timer.due_us() + self.dt_us));
+        self.timer = Some(turn.set_timer(timer.due_us().saturating_add(self.dt_us)));
         let mut event = self.last.clone();
         fields::set(&mut event, Field::Time, Value::of_time_us(turn.now_us()))?;
         turn.emit(event);

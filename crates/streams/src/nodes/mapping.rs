@@ -17,21 +17,35 @@ use crate::value::Value;
 /// `with` and `default`: what fields get.
 #[derive(Debug)]
 struct Assign {
-    fields: Box<[(ArcStr, Value)]>,
+    fields: Box<[(Name, Value)]>,
     /// `default`: only those that are nil.
     only_nil: bool,
+}
+
+/// The name of a field.
+#[derive(Clone, Debug)]
+enum Name {
+    Standard(Field),
+    Custom(ArcStr),
 }
 
 impl Assign {
     fn change(&self, value: &mut Value) -> Result<(), Thrown> {
         for (name, new) in &self.fields {
-            if self.only_nil && !fields::named(value, name).is_nil() {
+            let old = match name {
+                Name::Standard(field) => fields::get(value, *field),
+                Name::Custom(name) => fields::named(value, name),
+            };
+            if self.only_nil && (new.is_nil() || !old.is_nil()) {
                 continue;
             }
-            match new {
-                Value::Nil if self.only_nil => {}
-                Value::Nil => fields::remove_named(value, name)?,
-                new => fields::set_named(value, name, new.clone())?,
+            match (new, name) {
+                (Value::Nil, Name::Standard(field)) => {
+                    fields::remove_named(value, &ArcStr::from(field.name()))?
+                }
+                (Value::Nil, Name::Custom(name)) => fields::remove_named(value, name)?,
+                (new, Name::Standard(field)) => fields::set(value, *field, new.clone())?,
+                (new, Name::Custom(name)) => fields::set_named(value, name, new.clone())?,
             }
         }
         Ok(())
@@ -64,6 +78,7 @@ fn assign(args: &mut Args<'_>, only_nil: bool) -> Result<Value, Thrown> {
     let mut assigned = Vec::with_capacity(entries.len());
     for (key, value) in entries {
         let Value::Keyword(name) = key else { return Err(args.wrong("fields are keywords")) };
+        let name = Field::of(&name).map_or(Name::Custom(name), Name::Standard);
         assigned.push((name, value));
     }
     Ok(args.add(Assign { fields: assigned.into(), only_nil }))

@@ -93,6 +93,10 @@ pub enum Operand {
 pub enum Matcher {
     /// The value is a text in which it is found.
     Pattern(Arc<Pattern>),
+    /// The value is a text that begins so: a pattern of `^` and letters.
+    Prefix(ArcStr),
+    /// The value is a text in which this is: a pattern of letters only.
+    Contains(ArcStr),
     /// Each entry matches.
     Map(Box<[(Value, Matcher)]>),
     /// It gives true for the value.
@@ -152,7 +156,7 @@ impl Matcher {
 
     fn within(value: &Value, depth: usize) -> Matcher {
         match value {
-            Value::Pattern(pattern) => Matcher::Pattern(Arc::clone(pattern)),
+            Value::Pattern(pattern) => Matcher::of_pattern(pattern),
             Value::Map(map) if depth > 0 => Matcher::Map(
                 map.iter().map(|(key, of)| (key.clone(), Matcher::within(of, depth - 1))).collect(),
             ),
@@ -164,6 +168,18 @@ impl Matcher {
             | Value::Var(_) => Matcher::Function(value.clone()),
             // Upstream calls vectors too, which only ever throws: sequences compare here.
             other => Matcher::Value(other.clone()),
+        }
+    }
+
+    /// Patterns without any sign of their own need no search by an automaton.
+    fn of_pattern(pattern: &Arc<Pattern>) -> Matcher {
+        let source = pattern.source.as_str();
+        let literal = source.strip_prefix('^').unwrap_or(source);
+        let is_plain = |part: char| part.is_ascii_alphanumeric() || " _/:,=@%-".contains(part);
+        match literal.chars().all(is_plain) {
+            true if literal.len() < source.len() => Matcher::Prefix(literal.into()),
+            true => Matcher::Contains(literal.into()),
+            false => Matcher::Pattern(Arc::clone(pattern)),
         }
     }
 
@@ -180,6 +196,10 @@ impl Matcher {
                     .map_err(|error| Thrown::new(class::STACK_OVERFLOW, error.to_string())),
                 _ => Ok(false),
             },
+            Matcher::Prefix(prefix) => {
+                Ok(value.as_text().is_some_and(|text| text.starts_with(prefix.as_str())))
+            }
+            Matcher::Contains(part) => Ok(value.as_text().is_some_and(|text| text.contains(part.as_str()))),
             Matcher::Map(entries) => {
                 for (key, matcher) in entries {
                     if !matcher.is_match(entry(value, key), turn)? {

@@ -24,11 +24,11 @@ struct Rate {
 
 impl Node for Rate {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+        self.clock.event(value, turn)?;
         if let Some(metric) = fields::metric(value)? {
             self.sum = fields::add(&self.sum, metric)?;
-            self.last = value.clone();
+            self.last = std::mem::take(value);
         }
-        self.clock.event(value, turn)?;
         Ok(true)
     }
 

@@ -144,6 +144,31 @@ proptest! {
     }
 }
 
+#[test]
+fn timers_of_a_state_from_long_ago_are_due_once_and_damaged_ones_do_no_harm() {
+    let hour_us = 3_600 * 1_000_000;
+    let mut before = Rig::new("(rate 1 out)");
+    before.run("m5");
+    let saved = before.graph.save(before.stream);
+    let mut after = Rig::at("(rate 1 out)", Limits::default(), 10 * hour_us).unwrap();
+    let node = after.stream;
+    after.graph.restore(node, &saved);
+    after.run("+1");
+    assert_eq!(after.outputs(), "@36000 m5t36000 @36001 m0t36001");
+    for due_us in [i64::MIN, i64::MAX] {
+        let timer = Value::vector([Value::from(due_us), Value::from(-1_i64)]);
+        for (stream, parts) in [("(rate 1 out)", "clock"), ("(batch 9 1 out)", "grid")] {
+            let part = [("timer", timer.clone()), ("end", timer.clone()), ("anchor", Value::from(due_us))];
+            let part = Value::map(part.map(|(name, value)| (Value::keyword(name), value)));
+            let mut rig = Rig::new(stream);
+            let node = rig.stream;
+            rig.graph.restore(node, &Value::map([(Value::keyword(parts), part)]));
+            rig.run("m1 +5 m1 +5");
+            assert!(rig.graph.advance(20_000_000, 1_000), "{stream}: its timers end");
+        }
+    }
+}
+
 /// How many events came in each window of that length.
 fn windows_of(steps: &[Step], length_us: i64) -> Vec<usize> {
     let (mut now_us, mut windows) = (0, std::collections::BTreeMap::<i64, usize>::new());

@@ -1,0 +1,213 @@
+//! What the most used streams cost: nanoseconds per event, and bytes per fork of `by`.
+//!
+//! `cargo run --release -p streams --example stream_costs`. The events have a host, a service, a state, an integer metric, a time, a
+//! ttl and one tag; there are a thousand of them, of a hundred hosts. Each row is the least of
+//! twenty runs, since the machine may have other work.
+
+#![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures time and prints it")]
+
+use std::fs;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arcstr::ArcStr;
+use streams::event::{Event, Field};
+use streams::graph::{Caller, Graph, NodeId};
+use streams::nodes::{construct, forms};
+use streams::number::Number;
+use streams::reader::Reader;
+use streams::reader::names::NoNames;
+use streams::thrown::{Thrown, class};
+use streams::value::Value;
+
+/// Events of a run.
+const EVENTS: usize = 100_000;
+/// Forks of the large `by`.
+const FORKS: usize = 1_000_000;
+
+/// Makes the stream that a text says, as the body of `by`.
+#[derive(Debug)]
+struct Makes;
+
+impl Caller for Makes {
+    fn call(&self, graph: &mut Graph, function: &Value, _: &[Value]) -> Result<Value, Thrown> {
+        match function {
+            Value::Text(text) => make(graph, text).map(|stream| Value::Stream(stream.number())),
+            _ => Err(Thrown::new(class::CLASS_CAST, "this is no function")),
+        }
+    }
+}
+
+/// The stream of a text: calls of streams in each other, whose other arguments are as they are written; `out` drops everything, and
+/// `fork` before a text makes `by` call it.
+fn make(graph: &mut Graph, text: &str) -> Result<NodeId, Thrown> {
+    let form = Reader::new(text, "costs".into()).next(&NoNames).ok().flatten().unwrap_or_default();
+    match eval(graph, &form)? {
+        Value::Stream(stream) => Ok(NodeId::of(stream)),
+        _ => Err(Thrown::new(class::ILLEGAL_ARGUMENT, text)),
+    }
+}
+
+fn eval(graph: &mut Graph, form: &Value) -> Result<Value, Thrown> {
+    if let Some(expanded) = forms::expand(form)? {
+        return eval(graph, &expanded);
+    }
+    match form {
+        Value::Symbol(_) => construct(graph, "bit-bucket", &[]),
+        Value::List(list) => {
+            let head = list.first().and_then(Value::as_symbol).cloned().unwrap_or_default();
+            let args: Result<Vec<Value>, Thrown> = list.iter().skip(1).map(|arg| eval(graph, arg)).collect();
+            construct(graph, &head, &args?)
+        }
+        other => Ok(other.clone()),
+    }
+}
+
+fn event(host: &ArcStr, number: i64) -> Value {
+    let mut event = Event::default();
+    event.set(Field::Host, Value::Text(host.clone()));
+    event.set(Field::Service, Value::text("cpu user"));
+    event.set(Field::State, Value::text(if number % 10 == 0 { "warning" } else { "ok" }));
+    event.set(Field::Metric, Value::Number(Number::Int(number)));
+    event.set(Field::Tags, Value::vector([Value::text("production")]));
+    event.set(Field::Time, Value::Number(Number::Int(1_000)));
+    event.set(Field::Ttl, Value::Number(Number::Int(60)));
+    Value::Event(Arc::new(event))
+}
+
+fn events() -> Vec<Value> {
+    let hosts: Vec<ArcStr> = (0..100).map(|host| format!("web{host}.example.com").into()).collect();
+    (0..1_000).map(|at| event(&hosts[at % hosts.len()], at as i64)).collect()
+}
+
+/// Nanoseconds per event, in the best of twenty runs.
+fn cost(mut run: impl FnMut()) -> f64 {
+    let mut least = f64::INFINITY;
+    for _ in 0..20 {
+        let start = Instant::now();
+        run();
+        least = least.min(start.elapsed().as_nanos() as f64 / EVENTS as f64);
+    }
+    least
+}
+
+const STREAMS: &[&str] = &[
+    "(sdo out)",
+    "(default :ttl 60 out)",
+    "(default :dc \"a\" out)",
+    "(expired out)",
+    "(where (state \"warning\") out)",
+    "(where (service #\"^cpu\") out)",
+    "(where (and (service \"cpu user\") (> metric 5)) out (else out))",
+    "(with :state \"ok\" out)",
+    "(rate 5 out)",
+    "(where (service #\"^cpu\") (rate 5 out))",
+    "(where (and (service \"cpu user\") (state \"ok\")) (rate 5 out))",
+    "(where (service #\"c.u\") out)",
+    "(by-fn [:host :service] \"(sdo out)\")",
+    "(by-fn [:host :service] \"(rate 5 out)\")",
+    "(smap :metric out)",
+    "(batch 100 1 out)",
+    "(throttle 5 60 out)",
+    "(by-fn [:host :service] \"(changed :state out)\")",
+    "(rollup 5 60 out)",
+    "(changed :state out)",
+    "(moving-time-window 0 out)",
+    "(moving-event-window 10 out)",
+    "(coalesce 5 out)",
+    "(percentiles 5 [0.5 0.99] out)",
+    "(project [(service \"cpu user\") (state \"ok\")] out)",
+    "(fixed-time-window 60 out)",
+    "(tagged \"production\" out)",
+    "(split (state \"critical\") out (state \"warning\") out out)",
+    "(runs 3 :state out)",
+    "(tag \"seen\" out)",
+    "(scale 2 out)",
+    "(counter out)",
+];
+
+fn streams() {
+    let events = events();
+    for text in STREAMS {
+        let mut graph = Graph::new(Arc::new(Makes), 1_000_000_000);
+        let Ok(stream) = make(&mut graph, text) else { continue };
+        let mut now_us = graph.now_us();
+        let shared = cost(|| {
+            for _ in 0..EVENTS / events.len() {
+                for event in &events {
+                    let _ = black_box(graph.push(stream, event));
+                }
+                now_us += 10_000;
+                graph.advance(now_us, usize::MAX);
+            }
+        });
+        println!("{shared:>8.1} ns  {text}");
+    }
+}
+
+/// Streams that change an event that nobody else has.
+fn owned() {
+    let host: ArcStr = "web1.example.com".into();
+    let make_only = cost(|| (0..EVENTS).for_each(|at| drop(black_box(event(&host, at as i64)))));
+    for text in ["(sdo out)", "(with :state \"ok\" out)", "(with :dc \"a\" (default :ttl 60 (scale 2 out)))"]
+    {
+        let mut graph = Graph::new(Arc::new(Makes), 1_000_000_000);
+        let Ok(stream) = make(&mut graph, text) else { continue };
+        let owned = cost(|| {
+            (0..EVENTS).for_each(|at| {
+                let _ = black_box(graph.push_owned(stream, &mut event(&host, at as i64)));
+            });
+        });
+        println!("{:>8.1} ns  {text}, of an event that nobody else has", owned - make_only);
+    }
+}
+
+/// Resident bytes of this process.
+fn resident() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok()).unwrap_or(0) * 1_024
+}
+
+/// Which key comes when.
+type Order = fn(usize) -> usize;
+
+/// A `by` of many forks: each event is of another key, once in the order in which the keys came, once in an order that no cache
+/// foresees.
+fn million_forks() {
+    let hosts: Vec<ArcStr> = (0..FORKS).map(|host| format!("web{host}.example.com").into()).collect();
+    let orders: [(&str, Order); 2] =
+        [("in their order", |at| at % FORKS), ("in no order", |at| (at * 7_919_317) % FORKS)];
+    let walk = |graph: &mut Graph, stream, order: Order| {
+        let mut next = 0;
+        cost(|| {
+            for at in next..next + EVENTS {
+                let _ = black_box(graph.push_owned(stream, &mut event(&hosts[order(at)], 1)));
+            }
+            next += EVENTS;
+        })
+    };
+    let mut alone = Graph::new(Arc::new(Makes), 1_000_000_000);
+    let before = resident();
+    (0..FORKS).for_each(|_| drop(make(&mut alone, "(counter out)")));
+    let children = resident().saturating_sub(before);
+    let Ok(counter) = make(&mut alone, "(counter out)") else { return };
+    let mut graph = Graph::new(Arc::new(Makes), 1_000_000_000);
+    let Ok(by) = make(&mut graph, "(by-fn [:host :service] \"(counter out)\")") else { return };
+    let before = resident();
+    hosts.iter().for_each(|host| drop(graph.push_owned(by, &mut event(host, 1))));
+    let bytes = resident().saturating_sub(before);
+    for (name, order) in orders {
+        let (without, with) = (walk(&mut alone, counter, order), walk(&mut graph, by, order));
+        println!("{with:>8.1} ns  by of {FORKS} forks {name}; {without:.1} ns without it");
+    }
+    let each = |bytes: usize| bytes / FORKS;
+    println!("{:>8} bytes a fork, {} of them its children's", each(bytes), each(children));
+}
+
+fn main() {
+    streams();
+    owned();
+    million_forks();
+}

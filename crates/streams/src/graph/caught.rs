@@ -1,0 +1,39 @@
+//! Exceptions that streams of a config threw: as they are kept, and as events for a handler.
+
+use std::sync::Arc;
+
+use arcstr::literal;
+
+use super::id::NodeId;
+use crate::event::{Event, Field};
+use crate::thrown::Thrown;
+use crate::value::Value;
+
+/// Exceptions that nobody has taken yet, at most; further ones are counted.
+pub(super) const CAUGHT_MAX: usize = 1_000;
+
+/// What happened to a value at a stream that threw.
+#[derive(Clone, Debug)]
+pub struct Caught {
+    /// Whose child threw.
+    pub parent: NodeId,
+    /// The child.
+    pub node: NodeId,
+    /// What it threw.
+    pub thrown: Thrown,
+    /// What it got.
+    pub value: Value,
+}
+
+/// The event of an exception (spec riemann §10.6).
+pub(super) fn exception_event(thrown: &Thrown, value: &Value, now_us: i64) -> Value {
+    let mut event = Event::default();
+    event.set(Field::Service, Value::Text(literal!("riemann exception")));
+    event.set(Field::State, Value::Text(literal!("error")));
+    let tags = [literal!("exception"), thrown.class.clone()];
+    event.set(Field::Tags, Value::vector(tags.map(Value::Text)));
+    event.set(Field::Time, Value::of_time_us(now_us));
+    event.set(Field::Description, Value::Text(thrown.to_string().into()));
+    event.set_attribute(literal!("event"), value.clone());
+    Value::Event(Arc::new(event))
+}
