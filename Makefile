@@ -50,6 +50,8 @@ test:
 	@$(STEP) carbon-cache compat/carbon_cache.py
 	@$(STEP) whisper compat/whisper.py
 	@$(STEP) whisper-tools compat/whisper_tools.py
+	@$(STEP) clojure-harness compat/clojure.py --self-test --cases 20
+	@$(STEP) clojure compat/clojure.py
 	@$(STEP) render-harness compat/render.py --self-test --calls 3
 	@$(STEP) render compat/render.py --calls 24
 	@$(STEP) graphite-web compat/graphite_web.py --requests 200
@@ -121,6 +123,8 @@ compat: tools
 	compat/whisper.py --sequences 3000
 	compat/whisper_tools.py --self-test
 	compat/whisper_tools.py --files 2000
+	compat/clojure.py --self-test
+	compat/clojure.py --cases 5000
 	compat/render.py --self-test
 	compat/render.py --calls 400
 	compat/graphite_web.py --self-test

@@ -17,7 +17,6 @@ fuzz_target!(|text: &str| {
     if let Ok(value) = machine.load(text, "fuzz")
         && let Ok(value) = machine.realize(&value)
     {
-        let printed = streams::print::to_text(&value, true);
-        assert!(!printed.is_empty(), "every value prints as something");
+        std::hint::black_box(streams::print::to_text(&value, true));
     }
 });

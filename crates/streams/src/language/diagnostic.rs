@@ -31,7 +31,8 @@ pub(super) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> O
     if wanted.len() > NAME_CHARS_MAX {
         return None;
     }
-    let most = 1 + wanted.len() / 4;
+    // At least one letter has to be right.
+    let most = (1 + wanted.len() / 4).min(wanted.len().saturating_sub(1));
     let near = names.filter_map(|other| {
         let letters: Vec<char> = other.chars().take(NAME_CHARS_MAX + 1).collect();
         let far = letters.len().abs_diff(wanted.len()) > most;

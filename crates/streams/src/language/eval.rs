@@ -286,6 +286,9 @@ impl Machine<'_> {
     }
 
     fn run_native(&mut self, call: &NativeCall, arguments: &mut [Value]) -> Outcome {
+        if self.loads > 0 {
+            self.here = call.at.clone();
+        }
         let result = self.budget.step(1).and_then(|()| (call.run)(self, arguments));
         match result {
             Ok(value) if value.shape().depth > VALUE_DEPTH_MAX => Err(EvalError::too_deep().within(&call.at)),

@@ -81,7 +81,9 @@ impl Machine<'_> {
     /// # Errors
     /// All of its mistakes.
     pub fn load(&mut self, text: &str, file: &str) -> Result<Value, LoadError> {
+        self.loads += 1;
         self.load_text(text, &ArcStr::from(file));
+        self.loads -= 1;
         if self.diagnostics.is_empty() {
             return Ok(std::mem::take(&mut self.last));
         }

@@ -40,6 +40,10 @@ pub struct Machine<'h> {
     pub(super) ended: Option<EvalError>,
     /// The value of the last form at the top level.
     pub(super) last: Value,
+    /// How many loads are running, one inside the other.
+    pub(super) loads: u32,
+    /// Where the native function was called that runs, while a config is loaded.
+    pub(super) here: Position,
     /// What `with-out-str` has of what is printed, the innermost last.
     printed: Vec<String>,
 }
@@ -63,8 +67,16 @@ impl<'h> Machine<'h> {
             diagnostics: Vec::new(),
             ended: None,
             last: Value::Nil,
+            loads: 0,
+            here: Position::default(),
             printed: Vec::new(),
         }
+    }
+
+    /// Where the native function was called that runs: natives that make streams and services name this place in errors,
+    /// and ask for it before they call anything. Known while a config is loaded only.
+    pub fn here(&self) -> &Position {
+        &self.here
     }
 
     /// Prints a text: to the innermost `with-out-str`, else to the host.
@@ -175,14 +187,14 @@ impl Expansion<'_, '_> {
     }
 }
 
-/// Declares tables of functions: `natives! { TABLE = { "name", 1, 2, "what it does", function; … } }`; `ANY` is no upper
+/// Declares tables of functions: `natives! { pub TABLE = { "name", 1, 2, "what it does", function; … } }`; `ANY` is no upper
 /// limit.
 #[macro_export]
 macro_rules! natives {
-    ($($(#[$meta:meta])* $table:ident = { $($name:literal, $min:expr, $max:expr, $doc:literal, $run:expr;)* })*) => {
+    ($($(#[$meta:meta])* $vis:vis $table:ident = { $($name:literal, $min:expr, $max:expr, $doc:literal, $run:expr;)* })*) => {
         $(
             $(#[$meta])*
-            pub static $table: &[$crate::function::Native] = &[$(
+            $vis static $table: &[$crate::function::Native] = &[$(
                 $crate::function::Native {
                     name: $name,
                     arity: $crate::function::Arity { min: $min, max: $crate::language::machine::most($max) },
@@ -197,10 +209,10 @@ macro_rules! natives {
 /// Declares a table of macros, as [`natives!`](crate::natives) does.
 #[macro_export]
 macro_rules! macros {
-    ($($(#[$meta:meta])* $table:ident = { $($name:literal, $min:expr, $max:expr, $doc:literal, $expand:expr;)* })*) => {
+    ($($(#[$meta:meta])* $vis:vis $table:ident = { $($name:literal, $min:expr, $max:expr, $doc:literal, $expand:expr;)* })*) => {
         $(
             $(#[$meta])*
-            pub static $table: &[$crate::function::Native] = &[$(
+            $vis static $table: &[$crate::function::Native] = &[$(
                 $crate::function::Native {
                     name: $name,
                     arity: $crate::function::Arity { min: $min, max: $crate::language::machine::most($max) },

@@ -6,7 +6,7 @@ use crate::macros;
 
 macros! {
     /// Bodies.
-    MACROS = {
+    pub MACROS = {
         "delay", 0, ANY, "The value of a body, computed when it is needed.", |_, f| Ok(core("delay*", [function([], body(f))]));
         "lazy-seq", 0, ANY, "The sequence of a body, computed when it is needed.", |_, f| Ok(core("lazy-seq*", [function([], body(f))]));
         "lazy-cat", 0, ANY, "The values of sequences that are computed when they are needed.", |_, f| Ok(core("concat", f.iter().map(|form| core("lazy-seq", [form.clone()])).collect::<Vec<_>>()));

@@ -8,7 +8,7 @@ use crate::value::Value;
 
 macros! {
     /// Choices.
-    MACROS = {
+    pub MACROS = {
         "when", 1, ANY, "(when test body…): the body, if the test is true.", |_, f| Ok(when(f[0].clone(), body(&f[1..]), Value::Nil));
         "when-not", 1, ANY, "(when-not test body…): the body, if the test is not true.", |_, f| Ok(when(f[0].clone(), Value::Nil, body(&f[1..])));
         "if-not", 2, 3, "(if-not test then else): as `if`, the other way round.", |_, f| Ok(when(f[0].clone(), f.get(2).cloned().unwrap_or_default(), f[1].clone()));

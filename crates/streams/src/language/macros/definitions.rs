@@ -8,7 +8,7 @@ use crate::value::Value;
 
 macros! {
     /// Definitions.
-    MACROS = {
+    pub MACROS = {
         "defn", 2, ANY, "(defn name doc? [parameters] body…): defines a function.", defn;
         "defn-", 2, ANY, "As `defn`.", defn;
         "declare", 0, ANY, "Names that are defined later.", |_, f| Ok(special("do", f.iter().map(|name| special("def", [name.clone()])).collect::<Vec<_>>()));

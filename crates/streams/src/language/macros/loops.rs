@@ -8,7 +8,7 @@ use crate::value::Value;
 
 macros! {
     /// Loops.
-    MACROS = {
+    pub MACROS = {
         "doseq", 1, ANY, "(doseq [name values…] body…): the body for each value; nil.", |_, f| {
             nested(&pairs(&f[0])?, body(&f[1..]), &|parameter, inner, values| core("run!", [function([parameter], inner), values]))
         };

@@ -8,7 +8,7 @@ use crate::value::Value;
 
 macros! {
     /// Threading.
-    MACROS = {
+    pub MACROS = {
         "->", 1, ANY, "A value, put first into each form in turn.", |_, f| Ok(f[1..].iter().fold(f[0].clone(), |value, form| put(value, form, false)));
         "->>", 1, ANY, "A value, put last into each form in turn.", |_, f| Ok(f[1..].iter().fold(f[0].clone(), |value, form| put(value, form, true)));
         "as->", 2, ANY, "A value under a name, and each form's value under it in turn.", |_, f| {

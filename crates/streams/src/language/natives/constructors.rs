@@ -15,7 +15,7 @@ use crate::value::Value;
 
 natives! {
     /// Constructors, each under its class's short name.
-    NATIVES = {
+    pub NATIVES = {
         "Throwable", 1, 3, "An exception of a class, with a message and a cause.", exception_of_class;
         "Date", 0, 1, "A time: now, or milliseconds since 1970.", |m, a| {
             let milliseconds = match a { [] => m.host.milliseconds(), [given, ..] => integer(given)? };

@@ -10,7 +10,7 @@ use crate::value::Value;
 
 natives! {
     /// Exceptions.
-    NATIVES = {
+    pub NATIVES = {
         "ex-info", 2, 3, "An exception with a message and a map, and perhaps a cause.", |_, a| {
             if !matches!(a[1], Value::Map(_) | Value::Event(_) | Value::Nil) { return Err(cannot_cast(&a[1], &class::IPERSISTENT_MAP)); }
             let exception = Exception::new(&class::EXCEPTION_INFO, to_str(&a[0]));

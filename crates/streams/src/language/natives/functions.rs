@@ -13,7 +13,7 @@ use crate::value::Value;
 
 natives! {
     /// Functions of functions.
-    NATIVES = {
+    pub NATIVES = {
         "partial", 1, ANY, "A function with its first arguments given.", |_, a| Ok(bound(&PARTIAL, a));
         "comp", 0, ANY, "A function that calls functions, the last one first.", |_, a| Ok(bound(&COMPOSED, a));
         "juxt", 1, ANY, "A function that gives a vector of what functions give.", |_, a| Ok(bound(&JUXTAPOSED, a));

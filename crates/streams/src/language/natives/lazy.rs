@@ -20,7 +20,7 @@ use crate::value::Value;
 
 natives! {
     /// Functions that give lazy sequences.
-    NATIVES = {
+    pub NATIVES = {
         "map", 2, ANY, "What a function makes of each value, of one sequence or of several in turn.", |m, a| Ok(part(m, "map", a));
         "mapcat", 2, ANY, "The values of all sequences that a function makes of values.", |m, a| {
             let mapped = part(m, "map", a);
@@ -96,7 +96,7 @@ natives! {
     }
 
     /// What lazy sequences run; no config can name these.
-    PARTS = {
+    pub PARTS = {
         " map", 2, ANY, "", map;
         " map-indexed", 3, 3, "", map_indexed;
         " keep", 2, 2, "", keep;

@@ -20,7 +20,7 @@ use crate::value::Value;
 
 natives! {
     /// Maps and sets.
-    NATIVES = {
+    pub NATIVES = {
         "get", 2, 3, "The value of a key, or nil, or the value given.", get;
         "get-in", 2, 3, "The value at the end of a path of keys.", get_in;
         "assoc", 1, ANY, "A map, an event or a vector with other values for keys.", assoc;

@@ -15,7 +15,7 @@ use crate::value::Value;
 
 natives! {
     /// Methods, each with the value that it is called on as its first argument.
-    NATIVES = {
+    pub NATIVES = {
         "toLowerCase", 1, 2, "A text in small letters.", |_, a| Ok(Value::from(text(&a[0])?.to_lowercase()));
         "toUpperCase", 1, 2, "A text in capital letters.", |_, a| Ok(Value::from(text(&a[0])?.to_uppercase()));
         "trim", 1, 1, "A text without spaces and control characters at its ends.", |_, a| Ok(Value::text(text(&a[0])?.trim_matches(|part| part <= ' ')));

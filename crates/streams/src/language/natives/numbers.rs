@@ -15,7 +15,7 @@ use crate::value::Value;
 
 natives! {
     /// Arithmetic and its like.
-    NATIVES = {
+    pub NATIVES = {
         "+", 0, ANY, "The sum of numbers; 64-bit integers overflow with an exception.", |_, a| fold(a, Number::Int(0), arithmetic::add);
         "*", 0, ANY, "The product of numbers; 64-bit integers overflow with an exception.", |_, a| fold(a, Number::Int(1), arithmetic::multiply);
         "-", 1, ANY, "The difference of numbers, or the negative of one.", |_, a| reduce(a, Number::Int(0), arithmetic::subtract);

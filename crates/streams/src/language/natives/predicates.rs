@@ -15,7 +15,7 @@ use crate::value::Value;
 
 natives! {
     /// Predicates.
-    NATIVES = {
+    pub NATIVES = {
         "=", 1, ANY, "Whether values are equal; numbers of different types are not.", |m, a| equal(m, a).map(Value::from);
         "not=", 1, ANY, "Whether values are not all equal.", |m, a| equal(m, a).map(|equal| (!equal).into());
         "identical?", 2, 2, "Whether two values are the same one.", identical;

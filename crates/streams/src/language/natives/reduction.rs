@@ -12,7 +12,7 @@ use crate::value::Value;
 
 natives! {
     /// Reductions and searches.
-    NATIVES = {
+    pub NATIVES = {
         "reduce", 2, 3, "One value from all: a function of what there is so far and the next value.", reduce;
         "reduce-kv", 3, 3, "One value from the entries of a map or the indexes and values of a vector.", reduce_kv;
         "reductions", 2, 3, "All steps of a reduction.", reductions;

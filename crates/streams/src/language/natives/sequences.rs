@@ -18,7 +18,7 @@ use crate::value::Value;
 
 natives! {
     /// Sequences and vectors.
-    NATIVES = {
+    pub NATIVES = {
         "seq", 1, 1, "The values as a sequence; nil if there are none.", |m, a| m.seq(&a[0]);
         "first", 1, 1, "The first value; nil if there is none.", |m, a| first(m, &a[0]);
         "second", 1, 1, "The second value.", |m, a| { let rest = next(m, &a[0])?; first(m, &rest) };

@@ -14,7 +14,7 @@ use crate::value::Value;
 
 natives! {
     /// `clojure.set`
-    NATIVES = {
+    pub NATIVES = {
         "union", 0, ANY, "The values that any set has.", |m, a| {
             let mut all = match a { [] => return Ok(Value::set([])), [first, ..] => std::mem::take(first) };
             for more in &a[1..] {

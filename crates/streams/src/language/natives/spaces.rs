@@ -16,7 +16,7 @@ use crate::value::Value;
 
 natives! {
     /// Namespaces and evaluation.
-    NATIVES = {
+    pub NATIVES = {
         "in-ns", 1, 1, "Makes a namespace the current one.", |m, a| {
             let name = name(&a[0])?;
             m.world.namespaces().make(&name);
@@ -25,8 +25,8 @@ natives! {
         };
         "create-ns", 1, 1, "Makes a namespace.", |m, a| { let name = name(&a[0])?; m.world.namespaces().make(&name); Ok(Value::Namespace(name)) };
         "require", 1, ANY, "Loads namespaces from files of the config's folder, perhaps with `:as`, `:refer`.", |m, a| { for spec in a.iter() { required(m, spec, false)?; } Ok(Value::Nil) };
-        "use", 1, ANY, "Loads namespaces and takes over their names, or some of them with `:only`.", |m, a| { for spec in a.iter() { required(m, spec, true)?; } Ok(Value::Nil) };
-        "refer", 1, ANY, "Takes over the names of a namespace, or some of them with `:only`.", |m, a| {
+        "use", 1, ANY, "As `require`; their names need no prefix, or only those of `:only`.", |m, a| { for spec in a.iter() { required(m, spec, true)?; } Ok(Value::Nil) };
+        "refer", 1, ANY, "Lets names of a namespace be used without a prefix: all, or those of `:only`.", |m, a| {
             let space = name(&a[0])?;
             let options = a[1..].to_vec();
             refer(m, &space, &options, true).map(|()| Value::Nil)
@@ -39,6 +39,12 @@ natives! {
             Ok(Value::Nil)
         };
         "load-file", 1, 1, "Loads a file of the config's folder.", |m, a| { let path = text(&a[0])?.clone(); m.load_file(&path)?; Ok(Value::Nil) };
+        "slurp", 1, ANY, "The text of a file of the config's folder.", |m, a| {
+            let path = text(&a[0])?.clone();
+            let read = m.host.read_file(&path).map_err(|reason| EvalError::throw(&class::FILE_NOT_FOUND, format!("{path}: {reason}")))?;
+            m.budget.text(read.len())?;
+            Ok(Value::from(read))
+        };
         "load-string", 1, 1, "Evaluates the forms of a text.", |m, a| {
             let text = text(&a[0])?.clone();
             m.budget.memory(text.len())?;
@@ -143,7 +149,7 @@ fn load(machine: &mut Machine<'_>, space: &ArcStr) -> Outcome<()> {
     Ok(())
 }
 
-/// Takes over names as options say: `:as`, `:refer`, `:only`, `:exclude`, `:rename`.
+/// Makes names known without a prefix, as options say: `:as`, `:refer`, `:only`, `:exclude`, `:rename`.
 fn refer(machine: &mut Machine<'_>, space: &ArcStr, options: &[Value], use_all: bool) -> Outcome<()> {
     let own = machine.namespace.clone();
     let (pairs, _) = options.as_chunks::<2>();

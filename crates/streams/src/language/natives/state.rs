@@ -18,7 +18,7 @@ use crate::value::Value;
 
 natives! {
     /// References and what is computed later.
-    NATIVES = {
+    pub NATIVES = {
         "atom", 1, ANY, "A cell with a value.", |_, a| Ok(cell(Sort::Atom, &a[0]));
         "ref", 1, ANY, "A cell with a value, for `dosync`.", |_, a| Ok(cell(Sort::Ref, &a[0]));
         "volatile!", 1, 1, "A cell with a value.", |_, a| Ok(cell(Sort::Volatile, &a[0]));

@@ -13,7 +13,7 @@ use crate::value::Value;
 
 natives! {
     /// `java.lang.Math`
-    MATH = {
+    pub MATH = {
         "abs", 1, 1, "The number without its sign.", |_, a| match number(&a[0])? {
             Number::Int(value) => Ok(value.wrapping_abs().into()),
             other => Ok(other.as_f64().abs().into()),
@@ -48,7 +48,7 @@ natives! {
     }
 
     /// `java.lang.Long`
-    LONG = {
+    pub LONG = {
         "parseLong", 1, 2, "The integer of a text.", |_, a| integer_of(a, i64::MIN, i64::MAX);
         "valueOf", 1, 2, "The integer of a text or a number.", |_, a| integer_of(a, i64::MIN, i64::MAX);
         "toString", 1, 2, "The text of an integer.", |_, a| radix_text(a);
@@ -58,7 +58,7 @@ natives! {
     }
 
     /// `java.lang.Integer`
-    INTEGER = {
+    pub INTEGER = {
         "parseInt", 1, 2, "The integer of a text.", |_, a| integer_of(a, i64::from(i32::MIN), i64::from(i32::MAX));
         "valueOf", 1, 2, "The integer of a text or a number.", |_, a| integer_of(a, i64::from(i32::MIN), i64::from(i32::MAX));
         "toString", 1, 2, "The text of an integer.", |_, a| radix_text(a);
@@ -67,13 +67,13 @@ natives! {
     }
 
     /// `java.lang.Float`
-    FLOAT = {
+    pub FLOAT = {
         "parseFloat", 1, 1, "The float of a text.", |_, a| Ok(Value::Number(Number::Float(number(&double_of(&a[0])?)?.as_f64() as f32)));
         "valueOf", 1, 1, "The float of a text or a number.", |_, a| Ok(Value::Number(Number::Float(number(&double_of(&a[0])?)?.as_f64() as f32)));
     }
 
     /// `java.lang.Double`
-    DOUBLE = {
+    pub DOUBLE = {
         "parseDouble", 1, 1, "The double of a text.", |_, a| double_of(&a[0]);
         "valueOf", 1, 1, "The double of a text or a number.", |_, a| double_of(&a[0]);
         "toString", 1, 1, "The text of a number.", |_, a| Ok(Value::from(to_str(&a[0])));
@@ -83,13 +83,13 @@ natives! {
     }
 
     /// `java.lang.Boolean`
-    BOOLEAN = {
+    pub BOOLEAN = {
         "parseBoolean", 1, 1, "Whether a text is `true`.", |_, a| Ok(a[0].as_text().is_some_and(|text| text.eq_ignore_ascii_case("true")).into());
         "valueOf", 1, 1, "Whether a text is `true`.", |_, a| Ok((matches!(&a[0], Value::Bool(true)) || a[0].as_text().is_some_and(|text| text.eq_ignore_ascii_case("true"))).into());
     }
 
     /// `java.lang.String`
-    STRING = {
+    pub STRING = {
         "format", 1, ANY, "A text with values in it.", |m, a| match a {
             // Java takes the values in an array, which is a vector here.
             [template, Value::Vector(values)] => {
@@ -106,7 +106,7 @@ natives! {
     }
 
     /// `java.lang.Character`
-    CHARACTER = {
+    pub CHARACTER = {
         "isDigit", 1, 1, "Whether a character is a digit.", |_, a| character(a, char::is_numeric);
         "isLetter", 1, 1, "Whether a character is a letter.", |_, a| character(a, char::is_alphabetic);
         "isLetterOrDigit", 1, 1, "Whether a character is a letter or a digit.", |_, a| character(a, char::is_alphanumeric);
@@ -116,7 +116,7 @@ natives! {
     }
 
     /// `java.lang.System`
-    SYSTEM = {
+    pub SYSTEM = {
         "getenv", 0, 1, "An environment variable, or nil.", |m, a| match a {
             [] => Ok(Value::map([])),
             [name, ..] => Ok(m.host.environment(text(name)?).map(Value::from).unwrap_or_default()),
@@ -128,17 +128,17 @@ natives! {
     }
 
     /// `java.lang.Thread`
-    THREAD = {
+    pub THREAD = {
         "sleep", 1, 2, "Refused: a stream must not wait.", |_, _| refused("Thread/sleep");
     }
 
     /// `java.net.InetAddress`
-    INET_ADDRESS = {
+    pub INET_ADDRESS = {
         "getLocalHost", 0, 0, "This machine: its name.", |m, _| Ok(Value::from(m.host.host_name()));
     }
 
     /// `java.util.regex.Pattern`
-    PATTERN = {
+    pub PATTERN = {
         "compile", 1, 2, "The regular expression of a text.", |m, a| super::text::pattern(m, text(&a[0])?);
         "quote", 1, 1, "The text of a regular expression that matches a text.", |_, a| Ok(Value::from(format!("\\Q{}\\E", text(&a[0])?)));
         "matches", 2, 2, "Whether a regular expression matches all of a text.", |m, a| {
@@ -149,7 +149,7 @@ natives! {
     }
 
     /// `java.util.UUID`
-    UUID = {
+    pub UUID = {
         "randomUUID", 0, 0, "The text of a random UUID.", |m, _| m.call(&Value::Native(random_uuid()), &mut []);
     }
 }

@@ -15,7 +15,7 @@ use crate::value::Value;
 
 natives! {
     /// `clojure.string`
-    NATIVES = {
+    pub NATIVES = {
         "join", 1, 2, "The texts of values, with a separator between them.", |m, a| {
             let (separator, of) = if a.len() == 2 { (to_str(&a[0]), &a[1]) } else { (String::new(), &a[0]) };
             let all = m.collect(of)?;

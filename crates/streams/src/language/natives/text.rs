@@ -17,7 +17,7 @@ use crate::value::Value;
 
 natives! {
     /// Texts.
-    NATIVES = {
+    pub NATIVES = {
         "str", 0, ANY, "The texts of values, one after the other; nil is empty.", |m, a| { let text = joined(m, a, "", to_str)?; Ok(Value::from(text)) };
         "pr-str", 0, ANY, "Values as they are written in code, with spaces between.", |m, a| joined(m, a, " ", |v| to_text(v, true)).map(Value::from);
         "prn-str", 0, ANY, "As `pr-str`, with a line end.", |m, a| Ok(Value::from(joined(m, a, " ", |v| to_text(v, true))? + "\n"));

@@ -11,7 +11,7 @@ use crate::value::Value;
 
 natives! {
     /// `clojure.walk`
-    NATIVES = {
+    pub NATIVES = {
         "walk", 3, 3, "A collection of what a function makes of its values, given to another function.", |m, a| {
             let (inner, outer) = (a[0].clone(), a[1].clone());
             let made = inside(m, &a[2].clone(), &mut |m, value| m.call(&inner, &mut [value]))?;

@@ -59,3 +59,10 @@
 (sort > [3 1 2]) => (3 2 1)
 (sort-by :a [{:a 2} {:a 1}]) => ({:a 1} {:a 2})
 (with-out-str (println "a" 1)) => "a 1\n"
+(do (defn f [x] P) 1) => !t:1:17: `P` is not defined
+(-> "a.b.c" (clojure.string/split #"\.") last keyword) => :c
+(let [[_ host num] (re-matches #"([a-z]+)-(\d+)" "web-12")] [host (Integer/parseInt num)]) => ["web" 12]
+(reduce (fn [m {:keys [host metric]}] (update m host (fnil + 0) metric)) {} [{:host "a" :metric 1} {:host "a" :metric 2}]) => {"a" 3}
+(sort-by (juxt :a :b) [{:a 2 :b 1} {:a 1 :b 2} {:a 1 :b 1}]) => ({:a 1, :b 1} {:a 1, :b 2} {:a 2, :b 1})
+(format "%s is %.1f%%" "cpu" 93.25) => "cpu is 93.3%"
+(/ 1 0.0) => !java.lang.ArithmeticException: Divide by zero

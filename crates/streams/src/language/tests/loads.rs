@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use crate::language::budget::{Budget, Limits};
 use crate::language::error::{Outcome, Reason};
 use crate::language::host::{Host, Level, Nowhere};
-use crate::language::machine::Machine;
+use crate::language::machine::{Expansion, Machine};
+use crate::language::world::Library;
 use crate::print::to_text;
 use crate::value::Value;
 
@@ -228,4 +229,39 @@ fn deep_expressions_in_deep_calls_stay_within_a_thread_s_stack() {
             .expect_err("it never ends");
         assert!(matches!(error.reason(), Reason::TooDeep), "{error}");
     }
+}
+
+/// What a native of another namespace sees of its call.
+fn place(machine: &mut Machine<'_>, _: &mut [Value]) -> Outcome {
+    Ok(machine.here().to_string().into())
+}
+
+crate::natives! {
+    PLACES = {
+        "place", 0, 0, "Where it is called.", place;
+    }
+}
+
+fn twice(expansion: &mut Expansion<'_, '_>, forms: &[Value]) -> Outcome {
+    let local = Value::from(expansion.is_local("x"));
+    Ok(Value::list([Value::symbol("clojure.core/vector"), forms[0].clone(), forms[0].clone(), local]))
+}
+
+crate::macros! {
+    TWICE = {
+        "twice", 1, 1, "A form two times, and whether `x` is a local.", twice;
+    }
+}
+
+#[test]
+fn other_namespaces_have_natives_and_macros() {
+    let (world, mut host) = (crate::language::clojure(), Nowhere::default());
+    world.add(Library { namespace: "riemann.test", natives: PLACES, macros: TWICE });
+    world.alias(&"user".into(), "t", "riemann.test");
+    world.refer_all(&"user".into(), "riemann.test");
+    let mut machine = Machine::new(&world, &mut host, Limits::LOAD);
+    let value = machine.load("(let [x 1]\n (twice (place)))\n", "t").expect("it is right");
+    assert_eq!(to_text(&value, true), "[\"t:2:9\" \"t:2:9\" true]");
+    let value = machine.load("[(t/place) (riemann.test/twice 1)]", "t").expect("it is right");
+    assert_eq!(to_text(&value, true), "[\"t:1:2\" [1 1 false]]");
 }

@@ -229,3 +229,4 @@ Boolean/TRUE => true
 (vals {:a 1}) => (1)
 (do (def v7 1) (var? #'v7)) => true
 (.getMillis 5) => !java.lang.ClassCastException
+(slurp "none.txt") => !java.io.FileNotFoundException

@@ -11,7 +11,7 @@ fn data() -> impl Strategy<Value = Value> {
         Just(Value::Nil),
         any::<bool>().prop_map(Value::Bool),
         any::<i64>().prop_map(Value::from),
-        any::<f64>().prop_map(Value::from),
+        any::<f64>().prop_filter("equal to nothing", |number| !number.is_nan()).prop_map(Value::from),
         (any::<i64>(), 2..1000_i64).prop_map(|(a, b)| {
             let ratio = num_rational::BigRational::new(a.into(), b.into());
             Value::Number(crate::arithmetic::ratio(ratio).unwrap_or(Number::Int(0)))
@@ -20,7 +20,9 @@ fn data() -> impl Strategy<Value = Value> {
         any::<char>()
             .prop_filter("a word goes on after it", |part| !part.is_whitespace())
             .prop_map(Value::Char),
-        "[a-z*!?<=>][a-z0-9*+!?<=>'-]{0,6}".prop_map(|name| Value::symbol(&name)),
+        "[a-z*!?<=>][a-z0-9*+!?<=>'-]{0,6}"
+            .prop_filter("another value", |name| !["nil", "true", "false"].contains(&name.as_str()))
+            .prop_map(|name| Value::symbol(&name)),
         "[a-z][a-z0-9.-]{0,5}(/[a-z]{1,3})?".prop_map(|name| Value::keyword(&name)),
     ];
     leaf.prop_recursive(4, 40, 6, |inner| {
@@ -31,14 +33,6 @@ fn data() -> impl Strategy<Value = Value> {
             prop::collection::vec((inner.clone(), inner), 0..12).prop_map(Value::map),
         ]
     })
-}
-
-fn has_no_number(value: &Value) -> bool {
-    let text = to_text(value, true);
-    // Not a number is equal to nothing; these names mean other values.
-    text.contains("NaN")
-        || ["nil", "true", "false"].iter().any(|name| text.contains(name))
-        || text.contains("-0.0")
 }
 
 /// Words of code, of which most texts mean something.
@@ -82,7 +76,6 @@ proptest! {
 
     #[test]
     fn printed_data_is_read_as_the_same(value in data()) {
-        prop_assume!(!has_no_number(&value));
         let text = to_text(&value, true);
         let read = Reader::new(&text, arcstr::literal!("t")).next(&NoNames);
         prop_assert_eq!(read.map(|read| read.map(|read| read.equal(&value))), Ok(Some(true)), "{}", text);
