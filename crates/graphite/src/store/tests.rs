@@ -12,6 +12,8 @@ use crate::whisper::rules::{AggregationRule, Aggregations, SchemaRule, Schemas};
 use crate::whisper::{self, AggregationMethod, Layout, Point, UpdateOptions, WhisperFile, parse_retentions};
 use model::DiskError;
 
+mod removal;
+
 const NOW: i64 = 1_800_000_000;
 
 fn rules(retentions: &str, method: AggregationMethod, factor: f32) -> Rules {

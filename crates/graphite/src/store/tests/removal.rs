@@ -1,0 +1,83 @@
+//! Names that are removed while points of them come.
+
+use std::sync::TryLockError;
+use std::time::Duration;
+
+use super::*;
+
+/// Points in memory without a name in the catalog: no query would find them.
+fn is_invisible(store: &Store, name: &[u8]) -> bool {
+    let (part, hash) = store.part_of(name);
+    let part = locked(part);
+    part.find(hash, name).is_some() && store.catalog().find(name).is_none()
+}
+
+#[test]
+fn a_deletion_holds_its_series_until_its_name_is_gone() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    store.push(b"a", point(NOW, 1.0), 0, NOW);
+    store.drain(true);
+    write_due(&store, &tree, NOW);
+    let search = store.catalog();
+    std::thread::scope(|threads| {
+        threads.spawn(|| assert_eq!(store.delete(&tree, b"a"), Ok(true)));
+        while tree.exists("a.wsp") == Ok(true) {
+            std::thread::yield_now();
+        }
+        // A point that came now would find the name that is about to go.
+        for _ in 0..100 {
+            assert!(matches!(store.part_of(b"a").0.try_lock(), Err(TryLockError::WouldBlock)));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(search);
+    });
+    assert!(store.catalog().find(b"a").is_none());
+}
+
+#[test]
+fn series_with_points_have_a_name_while_they_are_deleted_and_renamed() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    let names: [&[u8]; 3] = [b"a", b"b", b"c"];
+    let push = |name: &[u8]| store.push(name, point(NOW, 1.0), 0, NOW);
+    let ends = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        for _ in 0..2 {
+            threads.spawn(|| {
+                while !ends.load(Relaxed) {
+                    names.iter().for_each(|name| assert_eq!(push(name), Pushed::Taken));
+                }
+            });
+        }
+        threads.spawn(|| {
+            while !ends.load(Relaxed) {
+                assert!(store.catalog().len() <= 3);
+            }
+        });
+        for round in 0..20_000 {
+            let (from, to) = (names[round % 3], names[(round + 1) % 3]);
+            let _it_may_be_gone = store.delete(&tree, to);
+            let _it_may_be_taken = store.rename(&tree, from, to);
+            let invisible = names.iter().find(|name| is_invisible(&store, name));
+            if invisible.is_some() || round + 1 == 20_000 {
+                ends.store(true, Relaxed);
+                assert_eq!(invisible, None, "round {round}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_series_whose_file_cannot_be_removed_keeps_its_points() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    store.push(b"a", point(NOW - 10, 1.0), 0, NOW);
+    store.drain(true);
+    write_due(&store, &tree, NOW);
+    store.push(b"a", point(NOW, 1.0), 1, NOW);
+    tree.set_faults(Faults { read_only: true, ..Faults::default() });
+    assert_eq!(
+        store.delete(&tree, b"a"),
+        Err(ChangeError::File(whisper::FileError::Disk(DiskError::Denied)))
+    );
+    assert_eq!((store.pending(), store.take_refused()), ((1, 1), vec![]));
+    assert!(store.catalog().find(b"a").is_some());
+}
