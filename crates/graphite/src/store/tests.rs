@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::memory_tree::{Faults, MemoryTree};
-use crate::query::{Ask, Fetch as _, Range, Room, Selector};
+use crate::query::{self, Ask, Fetch as _, Range, Room, Selector};
 use crate::whisper::rules::{AggregationRule, Aggregations, SchemaRule, Schemas};
 use crate::whisper::{self, AggregationMethod, Layout, Point, UpdateOptions, WhisperFile, parse_retentions};
 use model::DiskError;
@@ -56,7 +56,7 @@ fn read(
     range: (i64, i64),
     now: i64,
 ) -> Option<whisper::Fetched> {
-    let reader = Reader::new(store, tree, now, || Ok(()));
+    let mut reader = Reader::new(store, tree, now, || Ok(()));
     let (from, until) = range;
     reader.fetch_series(name.as_bytes(), Range { from, until }).expect("the file can be read")
 }
@@ -101,6 +101,24 @@ fn coarse_values_are_those_that_the_file_will_have() {
     store.drain(true);
     write_due(&store, &tree, NOW);
     assert_eq!(all(&store), before);
+}
+
+#[test]
+fn a_query_ends_while_points_in_memory_are_aggregated_for_it() {
+    let rules = rules("1s:1h,1m:1d", AggregationMethod::Average, 0.0);
+    let (store, tree) = (Store::new(StoreOptions::default(), rules, 7), MemoryTree::new());
+    // Each is a write of its own.
+    for at in 0..1000 {
+        store.push(b"a", point(NOW - 3_000 + at * 3, 1.0), 0, NOW);
+    }
+    let mut asked = 0;
+    let mut reader = Reader::new(&store, &tree, NOW, || {
+        asked += 1;
+        if asked < 2 { Ok(()) } else { Err(query::Stop::Cancelled) }
+    });
+    let range = Range { from: NOW - 80_000, until: NOW };
+    assert_eq!(reader.fetch_series(b"a", range), Err(NotRead::Stopped(query::Stop::Cancelled)));
+    assert_eq!(asked, 2);
 }
 
 #[test]
