@@ -88,6 +88,15 @@ impl Due {
     }
 }
 
+/// Where a series waits.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// In `creates`, with its turn.
+    Creates(u64),
+    /// In `failed`, with the time of the next attempt.
+    Failed(i64),
+}
+
 /// A series that was taken out of its part.
 #[derive(Debug)]
 pub(super) struct TakenOut {
@@ -108,9 +117,14 @@ pub(super) struct Part {
     /// Bytes of `names` that belong to removed series.
     unused_names: usize,
     order: VecDeque<Due>,
-    creates: VecDeque<Due>,
+    /// By the turn in which they came.
+    creates: BTreeMap<u64, Due>,
     /// By the time of the next attempt.
     failed: BTreeMap<(i64, u32), Due>,
+    /// Where each series is that waits.
+    waiting: BTreeMap<u32, Place>,
+    /// The turn of the next one in `creates`.
+    turn: u64,
     jobs: Vec<Due>,
     /// Points in memory, and series that have some.
     held: (u64, u64),
@@ -200,7 +214,7 @@ impl Part {
             let due = entry.remove();
             return Some(self.begin(due));
         }
-        if may_create && let Some(due) = self.creates.pop_front() {
+        if may_create && let Some((_turn, due)) = self.creates.pop_first() {
             return Some(self.begin(due));
         }
         // Points that came later than now came before the clock was set back.
@@ -222,7 +236,9 @@ impl Part {
     fn begin(&mut self, due: Due) -> Due {
         let series = &mut self.series[due.series as usize];
         series.writing = series.points.len() as u32;
-        series.waits = false;
+        if std::mem::take(&mut series.waits) {
+            self.waiting.remove(&due.series);
+        }
         self.jobs.push(due);
         due
     }
@@ -267,14 +283,21 @@ impl Part {
         self.wait(due);
         let pause = (1_i64 << due.attempts.min(6)).min(FAILED_PAUSE_MAX_S);
         let due = Due { attempts: due.attempts.saturating_add(1), ..due };
-        self.failed.insert((now.saturating_add(pause), due.series), due);
+        self.try_again(due, now.saturating_add(pause));
+    }
+
+    fn try_again(&mut self, due: Due, at: i64) {
+        self.failed.insert((at, due.series), due);
+        self.waiting.insert(due.series, Place::Failed(at));
     }
 
     /// The series has no file, and no file may be created now.
     pub(super) fn wait_for_create(&mut self, due: Due) {
         self.wait(due);
         self.series[due.series as usize].file = FileState::Absent;
-        self.creates.push_back(due);
+        self.creates.insert(self.turn, due);
+        self.waiting.insert(due.series, Place::Creates(self.turn));
+        self.turn += 1;
     }
 
     fn wait(&mut self, due: Due) {
@@ -304,17 +327,20 @@ impl Part {
             TakenOut { points, file: series.file, retention: series.retention, future: series.future };
         self.held.0 -= taken.points.len() as u64;
         self.held.1 -= u64::from(!taken.points.is_empty());
-        let waited = std::mem::take(&mut series.waits);
-        if waited {
-            self.creates.retain(|due| due.series != number);
-            self.failed.retain(|_, due| due.series != number);
+        if std::mem::take(&mut series.waits) {
+            let _due = match self.waiting.remove(&number) {
+                Some(Place::Creates(turn)) => self.creates.remove(&turn),
+                Some(Place::Failed(at)) => self.failed.remove(&(at, number)),
+                None => None,
+            };
         }
         if let Ok(entry) = self.index.find_entry(hash, |at| *at == number) {
             entry.remove();
         }
         self.free.push(number);
         self.unused_names += usize::from(std::mem::take(&mut self.series[number as usize].length));
-        if self.unused_names > self.names.len() / 2 {
+        // It costs as much as there are places: not for a few bytes of names among many free places.
+        if self.unused_names > self.names.len() / 2 && self.unused_names >= self.series.len() {
             self.compact_names();
         }
         Some(taken)
@@ -329,13 +355,20 @@ impl Part {
         self.held.0 += points.len() as u64;
         self.held.1 += 1;
         (series.points, series.waits) = (points, true);
-        self.failed.insert((due.since, number), Due { series: number, attempts: 0, ..due });
+        self.try_again(Due { series: number, attempts: 0, ..due }, due.since);
     }
 
-    /// The oldest block of a series, and when it came. None without points.
+    /// A block that is not younger than the oldest one of a series, and when it came. None without points. No job writes the series.
     pub(super) fn due_of(&self, number: u32) -> Option<Due> {
-        let entries = self.order.iter().chain(&self.creates).chain(self.failed.values());
-        entries.filter(|due| due.series == number).min_by_key(|due| due.block).copied()
+        if self.series[number as usize].points.is_empty() {
+            return None;
+        }
+        match self.waiting.get(&number) {
+            Some(Place::Creates(turn)) => self.creates.get(turn).copied(),
+            Some(Place::Failed(at)) => self.failed.get(&(*at, number)).copied(),
+            // It is in `order`, which is sorted: looking for it would cost as much as there are series.
+            None => self.order.front().map(|first| Due { series: number, ..*first }),
+        }
     }
 
     /// A job writes the series.
@@ -364,7 +397,8 @@ impl Part {
         while self.order.pop_front_if(|due| is_over(due)).is_some() {}
         let first = self.order.front().map(|due| due.block);
         // Only `order` is sorted: a series that failed, and then waits for a limit, comes behind newer ones.
-        let others = self.jobs.iter().chain(&self.creates).chain(self.failed.values()).map(|due| due.block);
+        let others =
+            self.jobs.iter().chain(self.creates.values()).chain(self.failed.values()).map(|due| due.block);
         first.into_iter().chain(others).min()
     }
 

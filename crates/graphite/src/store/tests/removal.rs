@@ -3,6 +3,7 @@
 use std::sync::TryLockError;
 use std::time::Duration;
 
+use super::part::Packed;
 use super::*;
 
 /// Points in memory without a name in the catalog: no query would find them.
@@ -80,4 +81,58 @@ fn a_series_whose_file_cannot_be_removed_keeps_its_points() {
     );
     assert_eq!((store.pending(), store.take_refused()), ((1, 1), vec![]));
     assert!(store.catalog().find(b"a").is_some());
+}
+
+#[test]
+fn renamed_series_keep_their_block_and_leave_nothing_behind_when_they_are_deleted() {
+    const SERIES: usize = 2_000;
+    let options = StoreOptions { creates_per_minute_max: 1, ..StoreOptions::default() };
+    let (store, tree) = (store(options), MemoryTree::new());
+    let name = |branch: &str, number: usize| format!("{branch}.s{number}").into_bytes();
+    for number in 0..SERIES {
+        store.push(&name("a", number), point(NOW, 1.0), number as u64, NOW);
+    }
+    store.pushed_up_to(SERIES as u64);
+    for (from, to) in [("a", "b"), ("b", "c")] {
+        for number in 0..SERIES {
+            assert_eq!(store.rename(&tree, &name(from, number), &name(to, number)), Ok(true));
+        }
+        assert_eq!((store.written_up_to(), store.pending().1), (0, SERIES as u64));
+    }
+    store.drain(true);
+    let waiting = write_due(&store, &tree, NOW).iter().filter(|report| report.waits).count();
+    assert!(waiting > SERIES / 2, "{waiting}");
+    for number in 0..SERIES {
+        assert_eq!(store.delete(&tree, &name("c", number)), Ok(true));
+    }
+    assert_eq!((store.written_up_to(), store.pending()), (SERIES as u64, (0, 0)));
+}
+
+#[test]
+fn taking_a_series_out_does_not_look_at_all_others() {
+    const SERIES: u64 = 200_000;
+    let mut part = Part::default();
+    let hash = |name: &[u8]| FixedState::with_seed(1).hash_one(name);
+    let add = |part: &mut Part, name: &[u8]| part.add(hash(name), name, hash).expect("there is room");
+    for number in 0..SERIES {
+        let series = add(&mut part, format!("a{number}").as_bytes());
+        part.push(series, Packed::new(1, 1.0), number, NOW, true);
+    }
+    // With a look at all series in memory for each one, this would go on for an hour.
+    for (from, to) in [("a", "b"), ("b", "c")] {
+        for number in 0..SERIES {
+            let (from, to) = (format!("{from}{number}"), format!("{to}{number}"));
+            let old = part.find(hash(from.as_bytes()), from.as_bytes()).expect("it was added");
+            let new = add(&mut part, to.as_bytes());
+            let due = part.due_of(old);
+            let taken = part.take_out(hash(from.as_bytes()), from.as_bytes()).expect("nobody writes it");
+            part.put_in(new, taken, due);
+        }
+        assert_eq!((part.oldest_block(), part.pending()), (Some(0), (SERIES, SERIES)));
+    }
+    for number in 0..SERIES {
+        let name = format!("c{number}");
+        assert!(part.remove(hash(name.as_bytes()), name.as_bytes()).is_some_and(|(points, _)| points == 1));
+    }
+    assert_eq!((part.oldest_block(), part.pending()), (None, (0, 0)));
 }
