@@ -50,6 +50,20 @@ pub(super) enum FileState {
     Unusable,
 }
 
+/// Which times a file covers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Covered {
+    /// Seconds in the past.
+    pub(super) retention: u32,
+    /// Seconds in the future.
+    pub(super) future: u32,
+}
+
+impl Covered {
+    /// All times.
+    pub(super) const ALL: Covered = Covered { retention: u32::MAX, future: u32::MAX };
+}
+
 /// A series that had points since the start.
 #[derive(Debug)]
 pub(super) struct Series {
@@ -61,9 +75,7 @@ pub(super) struct Series {
     waits: bool,
     /// Points of the last job: the next ones are about as many.
     last_count: u16,
-    /// Seconds that its file covers, and how far in the future a point may be.
-    pub(super) retention: u32,
-    pub(super) future: u32,
+    pub(super) covered: Covered,
     /// The job writes these first points.
     writing: u32,
     points: Vec<Packed>,
@@ -102,8 +114,7 @@ enum Place {
 pub(super) struct TakenOut {
     points: Vec<Packed>,
     file: FileState,
-    retention: u32,
-    future: u32,
+    covered: Covered,
 }
 
 /// See the module's header.
@@ -159,8 +170,7 @@ impl Part {
             file: FileState::Unknown,
             waits: false,
             last_count: 0,
-            retention: u32::MAX,
-            future: u32::MAX,
+            covered: Covered::ALL,
             writing: 0,
             points: Vec::new(),
         };
@@ -323,8 +333,7 @@ impl Part {
             return None;
         }
         let points = std::mem::take(&mut series.points);
-        let taken =
-            TakenOut { points, file: series.file, retention: series.retention, future: series.future };
+        let taken = TakenOut { points, file: series.file, covered: series.covered };
         self.held.0 -= taken.points.len() as u64;
         self.held.1 -= u64::from(!taken.points.is_empty());
         if std::mem::take(&mut series.waits) {
@@ -348,9 +357,9 @@ impl Part {
 
     /// Gives a new series the points and the file of another one. They are due at once, and stay those of `due`'s block.
     pub(super) fn put_in(&mut self, number: u32, taken: TakenOut, due: Option<Due>) {
-        let TakenOut { points, file, retention, future } = taken;
+        let TakenOut { points, file, covered } = taken;
         let series = &mut self.series[number as usize];
-        (series.file, series.retention, series.future) = (file, retention, future);
+        (series.file, series.covered) = (file, covered);
         let Some(due) = due.filter(|_| !points.is_empty()) else { return };
         self.held.0 += points.len() as u64;
         self.held.1 += 1;

@@ -157,6 +157,22 @@ fn each_refused_point_has_its_reason() {
 }
 
 #[test]
+fn a_refused_point_uses_up_no_name() {
+    let store = store(StoreOptions { series_max: 2, ..StoreOptions::default() });
+    for number in 0..100 {
+        let name = format!("n{number};t=1");
+        let (early, late) = (point(NOW - 86_401, 1.0), point(NOW * 1000, 1.0));
+        assert_eq!(store.push(name.as_bytes(), early, 0, NOW), Pushed::Refused(Refusal::TooOld));
+        assert_eq!(store.push(name.as_bytes(), late, 0, NOW), Pushed::Refused(Refusal::InFuture));
+    }
+    assert_eq!(store.catalog().len(), 0);
+    assert_eq!(store.push(b"a", point(NOW, 1.0), 0, NOW), Pushed::Taken);
+    assert_eq!(store.push(b"b;y=1;x=1", point(NOW, 1.0), 0, NOW), Pushed::Taken);
+    assert_eq!(store.push(b"b;y=1;x=1", point(NOW + 1, 1.0), 0, NOW), Pushed::Taken);
+    assert_eq!((store.catalog().len(), store.pending()), (2, (3, 2)));
+}
+
+#[test]
 fn a_name_with_its_tags_in_another_order_is_the_same_series() {
     let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
     assert_eq!(store.push(b"m;b=2;a=1", point(NOW - 10, 1.0), 0, NOW), Pushed::Taken);
