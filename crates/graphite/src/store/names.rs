@@ -312,9 +312,14 @@ impl Walk {
             true
         });
         self.report.folders += 1;
-        if let Err(error) = listed {
-            self.report.failed += 1;
-            self.report.last_error = Some((folder.to_owned(), error));
+        match listed {
+            // It became empty and was removed since its name was read.
+            Err(DiskError::NotFound) if !folder.is_empty() => {}
+            Err(error) => {
+                self.report.failed += 1;
+                self.report.last_error = Some((folder.to_owned(), error));
+            }
+            Ok(()) => {}
         }
         for name in names {
             self.report.files += 1;

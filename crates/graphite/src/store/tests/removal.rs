@@ -136,3 +136,19 @@ fn taking_a_series_out_does_not_look_at_all_others() {
     }
     assert_eq!((part.oldest_block(), part.pending()), (None, (0, 0)));
 }
+
+#[test]
+fn a_folder_that_goes_during_a_walk_is_no_failure() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    store.add_name(b"gone").expect("a valid name");
+    for number in 0..5000 {
+        tree.create(&format!("f{number}/a.wsp")).expect("made");
+    }
+    let mut walk = Walk::default();
+    assert!(walk.step(&store, &tree), "the root has been listed");
+    // With its last file, a folder goes.
+    assert_eq!(store.delete(&tree, b"f0.a"), Ok(true));
+    while walk.step(&store, &tree) {}
+    let report = walk.report();
+    assert_eq!((report.failed, report.files, report.gone), (0, 4999, 1));
+}
