@@ -350,6 +350,9 @@ impl FileTree for MemoryTree {
     fn remove(&self, path: &str) -> Result<(), DiskError> {
         let mut state = locked(&self.state);
         state.index(path)?;
+        if state.faults.read_only {
+            return Err(DiskError::Denied);
+        }
         state.paths.remove(path);
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! Path of a point: the store -> `graphite::whisper` -> **`RealFile::write_at`** -> the page cache -> **`Tree::sync_all`** -> the disk.
 //! Not here: which file is written when, and the layout of files (`graphite`).
 //! Links are followed, as operators move parts of a tree to other disks by links. Their file systems are synced too.
+//! Folders are created with the first file in them, and removed with the last one.
 //! Invariant: no call leaves the root by its path, and none waits for a pipe. When another folder is in the place of the root (it was moved,
 //! or its file system is not mounted), nothing is created in it, and a sync fails: [`DiskError::Away`].
 
@@ -35,6 +36,9 @@ pub struct Tree {
 
 /// How long a read relies on that.
 const SEEN_NS: u64 = 100_000_000;
+
+/// How often the folders of a new file are created, when others remove them at the same time.
+const FOLDERS_GONE_MAX: usize = 64;
 
 /// An open file of a [`Tree`].
 #[derive(Debug)]
@@ -135,6 +139,45 @@ impl Tree {
     /// The same, or the root for `""`.
     fn folder(&self, path: &str) -> Result<PathBuf, DiskError> {
         if path.is_empty() { Ok(self.root.to_path_buf()) } else { self.path(path) }
+    }
+
+    /// Calls `then` with the folders above a path there. One that became empty is removed by other threads, also between the two: the folders
+    /// are then created again.
+    fn in_folders<R>(
+        &self,
+        path: &str,
+        then: impl Fn() -> io::Result<R>,
+    ) -> Result<io::Result<R>, DiskError> {
+        let mut last = DiskError::NotFound;
+        for _ in 0..FOLDERS_GONE_MAX {
+            match self.create_folders(path) {
+                // A folder that goes between two looks at it seems to be a file.
+                Err(error @ (DiskError::NotFound | DiskError::NotAFile)) => last = error,
+                Err(error) => return Err(error),
+                Ok(()) => match then() {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => last = DiskError::NotFound,
+                    done => return Ok(done),
+                },
+            }
+        }
+        Err(last)
+    }
+
+    /// Removes the folders above a path that are empty. Links to folders stay, and so does the root.
+    fn remove_empty_folders(&self, path: &str) {
+        let mut folder = path;
+        while let Some((above, _name)) = folder.rsplit_once('/') {
+            let Ok(in_tree) = self.path(above) else { return };
+            // Windows would remove the link.
+            if cfg!(windows) && !fs::symlink_metadata(&in_tree).is_ok_and(|found| found.is_dir()) {
+                return;
+            }
+            // The system refuses it for all others, also for one in which a file was just created.
+            if fs::remove_dir(in_tree).is_err() {
+                return;
+            }
+            folder = above;
+        }
     }
 
     /// Creates the folders above a path. Their names are durable after the next sync of the tree.
@@ -264,8 +307,8 @@ impl FileTree for Tree {
         match new_file().open(&in_tree) {
             // The usual case is a name whose folders are there. Creating them looks whether the root is in its place.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.create_folders(path)?;
-                self.opened(new_file().open(&in_tree), &in_tree, true)
+                let created = self.in_folders(path, || new_file().open(&in_tree))?;
+                self.opened(created, &in_tree, true)
             }
             created => self.opened(created, &in_tree, true),
         }
@@ -305,15 +348,19 @@ impl FileTree for Tree {
 
     fn remove(&self, path: &str) -> Result<(), DiskError> {
         self.may_change()?;
-        fs::remove_file(self.path(path)?).map_err(|error| self.reason(error))
+        fs::remove_file(self.path(path)?).map_err(|error| self.reason(error))?;
+        self.remove_empty_folders(path);
+        Ok(())
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
         self.may_change()?;
-        let (from, path) = (self.path(from)?, self.path(to)?);
-        fs::metadata(&from).map_err(|error| self.reason(error))?;
-        self.create_folders(to)?;
-        fs::rename(from, path).map_err(|error| self.reason(error))
+        let (old, new) = (self.path(from)?, self.path(to)?);
+        fs::metadata(&old).map_err(|error| self.reason(error))?;
+        let renamed = self.in_folders(to, || fs::rename(&old, &new));
+        let renamed = renamed.and_then(|done| done.map_err(|error| self.reason(error)));
+        self.remove_empty_folders(if renamed.is_ok() { from } else { to });
+        renamed
     }
 
     fn is_current(&self, path: &str, file: &RealFile) -> Result<bool, DiskError> {

@@ -25,6 +25,13 @@ impl Store {
         points
     }
 
+    /// How many points [`points_in_memory`](Store::points_in_memory) looks at.
+    pub fn count_in_memory(&self, name: &[u8]) -> usize {
+        let (part, hash) = self.part_of(name);
+        let part = locked(part);
+        part.find(hash, name).map_or(0, |series| part.points(series).len())
+    }
+
     /// The points in memory, sorted by time; of equal times in the order in which they came.
     pub(super) fn all_points_in_memory(&self, name: &[u8]) -> Vec<Point> {
         let (part, hash) = self.part_of(name);

@@ -108,7 +108,7 @@ impl Store {
             let (part, hash) = self.part_of(name);
             let mut part = locked(part);
             if let Some(series) = part.find(hash, name) {
-                self.set_covered(part.of(series), &header);
+                part.of(series).covered = self.covered(&header);
             }
             return Ok(true);
         }

@@ -62,7 +62,7 @@ pub use migrate::{Migrate, MigrationReport};
 pub use names::{CatalogGuard, ChangeError, Walk, WalkReport};
 pub use options::{ATTEMPTS_MAX, Rules, StoreOptions};
 pub use push::{Pushed, Refusal};
-pub use reader::{Reader, SEARCH_STEPS};
+pub use reader::{NotRead, Reader, SEARCH_STEPS};
 pub use write::{Job, WriteError, WriteReport, Writer};
 
 use self::part::Part;

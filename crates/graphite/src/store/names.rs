@@ -8,6 +8,7 @@ use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
 use model::{DiskError, EntryKind, FileTree, FolderId};
 
+use super::part::Part;
 use super::{Names, Refusal, Store, locked};
 use crate::catalog::saved::{Journal, Snapshot};
 use crate::catalog::{Catalog, Inserted, Refused, SeriesId};
@@ -107,7 +108,7 @@ impl Store {
         }
         let Some((_none, freed)) = part.remove(hash, name) else { return false };
         self.points_bytes.fetch_sub(freed, Relaxed);
-        self.remove_name(name)
+        self.remove_name(name, &part)
     }
 
     /// Removes the name of a series that has no file, and had no points since the start. True when it was removed.
@@ -119,10 +120,12 @@ impl Store {
         // No point can come while the part is locked.
         let part = locked(part);
         let is_active = part.find(hash, name).is_some();
-        !is_there && !is_active && self.remove_name(name)
+        !is_there && !is_active && self.remove_name(name, &part)
     }
 
-    pub(super) fn remove_name(&self, name: &[u8]) -> bool {
+    /// Removes a name. Its part is locked, as it is when [`push`](Store::push) adds one: a point that came in between would find the name known,
+    /// and its series would then have points without a name.
+    pub(super) fn remove_name(&self, name: &[u8], _locked: &Part) -> bool {
         let mut names = self.names_mut();
         let Names { catalog, journal } = &mut *names;
         let removed = catalog.remove(name);
@@ -178,20 +181,23 @@ impl Store {
         if self.is_migrating(name) {
             return Err(ChangeError::Busy);
         }
-        let Some((points, freed)) = part.remove(hash, name) else { return Err(ChangeError::Busy) };
-        self.points_bytes.fetch_sub(freed, Relaxed);
-        self.refuse(why, points);
-        let mut found = points > 0;
+        if part.find(hash, name).is_some_and(|series| part.is_writing(series)) {
+            return Err(ChangeError::Busy);
+        }
+        let mut found = false;
         for path in located.paths() {
             match tree.remove(path) {
                 Ok(()) => found = true,
                 Err(DiskError::NotFound) => {}
+                // Its points stay, and are written.
                 Err(error) => return Err(error.into()),
             }
         }
-        drop(part);
-        let known = self.remove_name(name);
-        Ok(found || known)
+        let (points, freed) = part.remove(hash, name).expect("no job writes it while its part is locked");
+        self.points_bytes.fetch_sub(freed, Relaxed);
+        self.refuse(why, points);
+        let known = self.remove_name(name, &part);
+        Ok(found || points > 0 || known)
     }
 }
 
@@ -306,9 +312,14 @@ impl Walk {
             true
         });
         self.report.folders += 1;
-        if let Err(error) = listed {
-            self.report.failed += 1;
-            self.report.last_error = Some((folder.to_owned(), error));
+        match listed {
+            // It became empty and was removed since its name was read.
+            Err(DiskError::NotFound) if !folder.is_empty() => {}
+            Err(error) => {
+                self.report.failed += 1;
+                self.report.last_error = Some((folder.to_owned(), error));
+            }
+            Ok(()) => {}
         }
         for name in names {
             self.report.files += 1;

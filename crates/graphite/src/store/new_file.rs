@@ -3,7 +3,7 @@
 //! Reading a hole costs the system a page of memory and its time, and a new series has little but holes.
 
 use std::cell::RefCell;
-use std::ops::Range;
+use std::collections::BTreeMap;
 
 use model::{DiskError, Reserved, TreeFile};
 
@@ -11,7 +11,28 @@ use model::{DiskError, Reserved, TreeFile};
 #[derive(Debug)]
 pub(super) struct MaybeNew<F> {
     file: F,
-    written: Option<RefCell<Vec<Range<u64>>>>,
+    written: Option<RefCell<Ranges>>,
+}
+
+/// Ranges of bytes: the end of each by its start. No two overlap or touch.
+#[derive(Debug, Default)]
+struct Ranges(BTreeMap<u64, u64>);
+
+impl Ranges {
+    fn add(&mut self, mut start: u64, mut end: u64) {
+        // Each range that it meets becomes a part of it, and is never looked at again.
+        while let Some((at, until)) = self.0.range(..=end).next_back().filter(|(_, until)| **until >= start) {
+            let at = *at;
+            (start, end) = (start.min(at), end.max(*until));
+            self.0.remove(&at);
+        }
+        self.0.insert(start, end);
+    }
+
+    /// Whether a byte of `start..end` is in one.
+    fn meets(&self, start: u64, end: u64) -> bool {
+        self.0.range(..end).next_back().is_some_and(|(_, until)| *until > start)
+    }
 }
 
 impl<F> MaybeNew<F> {
@@ -29,9 +50,8 @@ impl<F> MaybeNew<F> {
 impl<F: TreeFile> TreeFile for MaybeNew<F> {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), DiskError> {
         let end = offset.saturating_add(bytes.len() as u64);
-        let meets = |part: &Range<u64>| part.start < end && offset < part.end;
         match &self.written {
-            Some(written) if !written.borrow().iter().any(meets) => {
+            Some(written) if !written.borrow().meets(offset, end) => {
                 bytes.fill(0);
                 Ok(())
             }
@@ -41,11 +61,7 @@ impl<F: TreeFile> TreeFile for MaybeNew<F> {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         if let Some(written) = &self.written {
-            let (mut written, end) = (written.borrow_mut(), offset.saturating_add(bytes.len() as u64));
-            match written.last_mut().filter(|last| last.end == offset) {
-                Some(last) => last.end = end,
-                None => written.push(offset..end),
-            }
+            written.borrow_mut().add(offset, offset.saturating_add(bytes.len() as u64));
         }
         self.file.write_at(offset, bytes)
     }
@@ -73,6 +89,33 @@ impl<F: TreeFile> TreeFile for MaybeNew<F> {
     fn unlock(&self) -> Result<(), DiskError> {
         self.file.unlock()
     }
+}
+
+#[test]
+fn ranges_that_touch_are_one_in_any_order() {
+    let mut ranges = Ranges::default();
+    for at in [5, 1, 3, 9, 2, 4] {
+        ranges.add(at * 10, at * 10 + 10);
+    }
+    assert_eq!(ranges.0.clone().into_iter().collect::<Vec<_>>(), [(10, 60), (90, 100)]);
+    let met = [(0, 10), (9, 11), (59, 60), (60, 90), (60, 91), (99, 200), (100, 200)];
+    assert_eq!(
+        met.map(|(start, end)| ranges.meets(start, end)),
+        [false, true, true, false, true, true, false]
+    );
+}
+
+#[test]
+fn a_read_does_not_look_at_all_writes() {
+    use model::FileTree as _;
+    let file = MaybeNew::new(crate::memory_tree::MemoryTree::new().create("f").expect("no fault"));
+    let written = file.written.as_ref().expect("it is new");
+    // With a look at all writes by each read, this would go on for an hour.
+    for at in 0..400_000 {
+        written.borrow_mut().add(at * 360, at * 360 + 12);
+        file.read_at(at * 360 + 12, &mut [9; 12]).expect("not in the file");
+    }
+    assert_eq!(written.borrow().0.len(), 400_000);
 }
 
 #[test]

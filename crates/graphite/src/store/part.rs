@@ -50,6 +50,20 @@ pub(super) enum FileState {
     Unusable,
 }
 
+/// Which times a file covers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Covered {
+    /// Seconds in the past.
+    pub(super) retention: u32,
+    /// Seconds in the future.
+    pub(super) future: u32,
+}
+
+impl Covered {
+    /// All times.
+    pub(super) const ALL: Covered = Covered { retention: u32::MAX, future: u32::MAX };
+}
+
 /// A series that had points since the start.
 #[derive(Debug)]
 pub(super) struct Series {
@@ -61,9 +75,7 @@ pub(super) struct Series {
     waits: bool,
     /// Points of the last job: the next ones are about as many.
     last_count: u16,
-    /// Seconds that its file covers, and how far in the future a point may be.
-    pub(super) retention: u32,
-    pub(super) future: u32,
+    pub(super) covered: Covered,
     /// The job writes these first points.
     writing: u32,
     points: Vec<Packed>,
@@ -88,13 +100,21 @@ impl Due {
     }
 }
 
+/// Where a series waits.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// In `creates`, with its turn.
+    Creates(u64),
+    /// In `failed`, with the time of the next attempt.
+    Failed(i64),
+}
+
 /// A series that was taken out of its part.
 #[derive(Debug)]
 pub(super) struct TakenOut {
     points: Vec<Packed>,
     file: FileState,
-    retention: u32,
-    future: u32,
+    covered: Covered,
 }
 
 /// See the module's header.
@@ -108,9 +128,14 @@ pub(super) struct Part {
     /// Bytes of `names` that belong to removed series.
     unused_names: usize,
     order: VecDeque<Due>,
-    creates: VecDeque<Due>,
+    /// By the turn in which they came.
+    creates: BTreeMap<u64, Due>,
     /// By the time of the next attempt.
     failed: BTreeMap<(i64, u32), Due>,
+    /// Where each series is that waits.
+    waiting: BTreeMap<u32, Place>,
+    /// The turn of the next one in `creates`.
+    turn: u64,
     jobs: Vec<Due>,
     /// Points in memory, and series that have some.
     held: (u64, u64),
@@ -145,8 +170,7 @@ impl Part {
             file: FileState::Unknown,
             waits: false,
             last_count: 0,
-            retention: u32::MAX,
-            future: u32::MAX,
+            covered: Covered::ALL,
             writing: 0,
             points: Vec::new(),
         };
@@ -200,7 +224,7 @@ impl Part {
             let due = entry.remove();
             return Some(self.begin(due));
         }
-        if may_create && let Some(due) = self.creates.pop_front() {
+        if may_create && let Some((_turn, due)) = self.creates.pop_first() {
             return Some(self.begin(due));
         }
         // Points that came later than now came before the clock was set back.
@@ -222,7 +246,9 @@ impl Part {
     fn begin(&mut self, due: Due) -> Due {
         let series = &mut self.series[due.series as usize];
         series.writing = series.points.len() as u32;
-        series.waits = false;
+        if std::mem::take(&mut series.waits) {
+            self.waiting.remove(&due.series);
+        }
         self.jobs.push(due);
         due
     }
@@ -267,14 +293,21 @@ impl Part {
         self.wait(due);
         let pause = (1_i64 << due.attempts.min(6)).min(FAILED_PAUSE_MAX_S);
         let due = Due { attempts: due.attempts.saturating_add(1), ..due };
-        self.failed.insert((now.saturating_add(pause), due.series), due);
+        self.try_again(due, now.saturating_add(pause));
+    }
+
+    fn try_again(&mut self, due: Due, at: i64) {
+        self.failed.insert((at, due.series), due);
+        self.waiting.insert(due.series, Place::Failed(at));
     }
 
     /// The series has no file, and no file may be created now.
     pub(super) fn wait_for_create(&mut self, due: Due) {
         self.wait(due);
         self.series[due.series as usize].file = FileState::Absent;
-        self.creates.push_back(due);
+        self.creates.insert(self.turn, due);
+        self.waiting.insert(due.series, Place::Creates(self.turn));
+        self.turn += 1;
     }
 
     fn wait(&mut self, due: Due) {
@@ -300,21 +333,23 @@ impl Part {
             return None;
         }
         let points = std::mem::take(&mut series.points);
-        let taken =
-            TakenOut { points, file: series.file, retention: series.retention, future: series.future };
+        let taken = TakenOut { points, file: series.file, covered: series.covered };
         self.held.0 -= taken.points.len() as u64;
         self.held.1 -= u64::from(!taken.points.is_empty());
-        let waited = std::mem::take(&mut series.waits);
-        if waited {
-            self.creates.retain(|due| due.series != number);
-            self.failed.retain(|_, due| due.series != number);
+        if std::mem::take(&mut series.waits) {
+            let _due = match self.waiting.remove(&number) {
+                Some(Place::Creates(turn)) => self.creates.remove(&turn),
+                Some(Place::Failed(at)) => self.failed.remove(&(at, number)),
+                None => None,
+            };
         }
         if let Ok(entry) = self.index.find_entry(hash, |at| *at == number) {
             entry.remove();
         }
         self.free.push(number);
         self.unused_names += usize::from(std::mem::take(&mut self.series[number as usize].length));
-        if self.unused_names > self.names.len() / 2 {
+        // It costs as much as there are places: not for a few bytes of names among many free places.
+        if self.unused_names > self.names.len() / 2 && self.unused_names >= self.series.len() {
             self.compact_names();
         }
         Some(taken)
@@ -322,20 +357,27 @@ impl Part {
 
     /// Gives a new series the points and the file of another one. They are due at once, and stay those of `due`'s block.
     pub(super) fn put_in(&mut self, number: u32, taken: TakenOut, due: Option<Due>) {
-        let TakenOut { points, file, retention, future } = taken;
+        let TakenOut { points, file, covered } = taken;
         let series = &mut self.series[number as usize];
-        (series.file, series.retention, series.future) = (file, retention, future);
+        (series.file, series.covered) = (file, covered);
         let Some(due) = due.filter(|_| !points.is_empty()) else { return };
         self.held.0 += points.len() as u64;
         self.held.1 += 1;
         (series.points, series.waits) = (points, true);
-        self.failed.insert((due.since, number), Due { series: number, attempts: 0, ..due });
+        self.try_again(Due { series: number, attempts: 0, ..due }, due.since);
     }
 
-    /// The oldest block of a series, and when it came. None without points.
+    /// A block that is not younger than the oldest one of a series, and when it came. None without points. No job writes the series.
     pub(super) fn due_of(&self, number: u32) -> Option<Due> {
-        let entries = self.order.iter().chain(&self.creates).chain(self.failed.values());
-        entries.filter(|due| due.series == number).min_by_key(|due| due.block).copied()
+        if self.series[number as usize].points.is_empty() {
+            return None;
+        }
+        match self.waiting.get(&number) {
+            Some(Place::Creates(turn)) => self.creates.get(turn).copied(),
+            Some(Place::Failed(at)) => self.failed.get(&(*at, number)).copied(),
+            // It is in `order`, which is sorted: looking for it would cost as much as there are series.
+            None => self.order.front().map(|first| Due { series: number, ..*first }),
+        }
     }
 
     /// A job writes the series.
@@ -364,7 +406,8 @@ impl Part {
         while self.order.pop_front_if(|due| is_over(due)).is_some() {}
         let first = self.order.front().map(|due| due.block);
         // Only `order` is sorted: a series that failed, and then waits for a limit, comes behind newer ones.
-        let others = self.jobs.iter().chain(&self.creates).chain(self.failed.values()).map(|due| due.block);
+        let others =
+            self.jobs.iter().chain(self.creates.values()).chain(self.failed.values()).map(|due| due.block);
         first.into_iter().chain(others).min()
     }
 

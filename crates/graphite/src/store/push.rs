@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::part::{FileState, Packed, Part};
+use super::part::{Covered, FileState, Packed, Part};
 use super::{Store, locked};
 use crate::catalog::{Inserted, Refused, normal_name};
 use crate::whisper::names::path_of;
@@ -87,15 +87,11 @@ impl Store {
 
     fn push_to(&self, part: &mut Part, series: u32, point: Point, block: u64, now: i64) -> Pushed {
         let known = part.of(series);
-        let age = now.saturating_sub(point.time);
-        let why = if known.file == FileState::Unusable {
-            Some(Refusal::UnusableFile)
-        } else if age > i64::from(known.retention) || point.time <= 0 {
-            Some(Refusal::TooOld)
-        } else if age < -i64::from(known.future) {
-            Some(Refusal::InFuture)
-        } else {
-            None
+        let why = match known.file {
+            FileState::Unusable => Some(Refusal::UnusableFile),
+            FileState::Unknown | FileState::New | FileState::Absent | FileState::Exists => {
+                known.covered.refusal(point, now)
+            }
         };
         let time = u32::try_from(point.time).map_err(|_| Refusal::InFuture);
         match (why, time) {
@@ -126,38 +122,56 @@ impl Store {
         let (part, hash) = self.part_of(&normal);
         // Locked before the name is added: a walk would remove a name that has neither a file nor points in memory.
         let mut part = locked(part);
-        let file = match self.add_name(&normal) {
-            Ok(Inserted::New(_)) => FileState::New,
-            Ok(Inserted::Known(_)) => FileState::Unknown,
+        if let Some(series) = part.find(hash, &normal) {
+            return self.push_to(&mut part, series, point, block, now);
+        }
+        // Names of points that are refused would use up the names that there may be.
+        let covered = self.covered(&header);
+        if let Some(why) = covered.refusal(point, now) {
+            return Pushed::Refused(why);
+        }
+        let (file, is_new) = match self.add_name(&normal) {
+            Ok(Inserted::New(_)) => (FileState::New, true),
+            Ok(Inserted::Known(_)) => (FileState::Unknown, false),
             Err(Refused::TooManyNames { .. }) => return Pushed::Refused(Refusal::TooManySeries),
             Err(Refused::TooManyBytes { .. }) => return Pushed::Refused(Refusal::NamesFull),
             Err(Refused::Name(_) | Refused::Exists(_) | Refused::Unknown) => {
                 return Pushed::Refused(Refusal::BadName);
             }
         };
-        let series = match part.find(hash, &normal) {
-            Some(series) => series,
-            None => {
-                let rehash = |name: &[u8]| self.part_of(name).1;
-                let Some(series) = part.add(hash, &normal, rehash) else {
-                    return Pushed::Refused(Refusal::NamesFull);
-                };
-                self.set_covered(part.of(series), &header);
-                part.of(series).file = file;
-                series
+        let Some(series) = part.add(hash, &normal, |name| self.part_of(name).1) else {
+            if is_new {
+                self.remove_name(&normal, &part);
             }
+            return Pushed::Refused(Refusal::NamesFull);
         };
+        (part.of(series).covered, part.of(series).file) = (covered, file);
         self.push_to(&mut part, series, point, block, now)
     }
 
-    /// Notes which times a file covers.
-    pub(super) fn set_covered(&self, series: &mut super::part::Series, header: &Header) {
+    /// Which times a file covers.
+    pub(super) fn covered(&self, header: &Header) -> Covered {
         let update = &self.options.update;
         let step = header.archives().first().map_or(0, |archive| archive.step);
-        series.retention = u32::try_from(header.retention()).unwrap_or(u32::MAX);
-        series.future = match update.accept_future {
-            true => u32::MAX,
-            false => update.max_future.unwrap_or(step.max(MAX_FUTURE_LEAST)),
-        };
+        Covered {
+            retention: u32::try_from(header.retention()).unwrap_or(u32::MAX),
+            future: match update.accept_future {
+                true => u32::MAX,
+                false => update.max_future.unwrap_or(step.max(MAX_FUTURE_LEAST)),
+            },
+        }
+    }
+}
+
+impl Covered {
+    fn refusal(self, point: Point, now: i64) -> Option<Refusal> {
+        let age = now.saturating_sub(point.time);
+        if age > i64::from(self.retention) || point.time <= 0 {
+            Some(Refusal::TooOld)
+        } else if age < -i64::from(self.future) || u32::try_from(point.time).is_err() {
+            Some(Refusal::InFuture)
+        } else {
+            None
+        }
     }
 }

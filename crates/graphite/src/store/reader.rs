@@ -2,6 +2,8 @@
 //!
 //! Points in memory are copied before the file is read: a point that is written in between is seen twice, and not never.
 
+use std::cell::Cell;
+use std::fmt;
 use std::sync::Arc;
 
 use model::{DiskError, FileTree};
@@ -33,6 +35,32 @@ pub struct Reader<'s, T, G> {
     /// Files that could not be read, with the reason; the first few.
     pub notes: Vec<(String, FileError)>,
 }
+
+/// Why a series was not read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum NotRead {
+    /// Its file cannot be read.
+    File(FileError),
+    /// The request has to end.
+    Stopped(Stop),
+}
+
+impl From<FileError> for NotRead {
+    fn from(error: FileError) -> NotRead {
+        NotRead::File(error)
+    }
+}
+
+impl fmt::Display for NotRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotRead::File(error) => error.fmt(f),
+            NotRead::Stopped(stop) => stop.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NotRead {}
 
 /// Most notes of one request.
 const NOTES_MAX: usize = 20;
@@ -80,8 +108,8 @@ impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
     /// The values of one series. None when it has neither a file nor points, or nothing in the range.
     ///
     /// # Errors
-    /// Its file cannot be read.
-    pub fn fetch_series(&self, name: &[u8], range: Range) -> Result<Option<whisper::Fetched>, FileError> {
+    /// Its file cannot be read, or the request has to end.
+    pub fn fetch_series(&mut self, name: &[u8], range: Range) -> Result<Option<whisper::Fetched>, NotRead> {
         let points = self.store.all_points_in_memory(name);
         let file = self.open(name)?;
         let header = match &file {
@@ -96,7 +124,7 @@ impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
         if points.is_empty()
             && let Some(file) = &file
         {
-            return fetched(file.fetch_range(wanted)).map(Some);
+            return Ok(Some(fetched(file.fetch_range(wanted))?));
         }
         // With the first of several points, the way of writing says which one counts.
         if wanted.archive == 0 && !self.store.options.update.first_duplicate {
@@ -128,22 +156,30 @@ impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
         whisper::Fetched { start, end, step, values }
     }
 
-    /// Values of a coarser archive, as they are once the points are written.
+    /// Values of a coarser archive, as they are once the points are written. Work for each point in memory: it can be stopped.
     fn as_written(
-        &self,
+        &mut self,
         file: Option<&WhisperFile<T::File>>,
         header: &Arc<Header>,
         range: FetchRange,
         mut points: Vec<Point>,
-    ) -> Result<whisper::Fetched, FileError> {
-        let over = Overlay::new(file.map(WhisperFile::file));
-        let mut over = match file {
-            Some(_) => WhisperFile::open(over)?,
-            None => WhisperFile::create(over, header, whisper::Space::Sparse)?,
+    ) -> Result<whisper::Fetched, NotRead> {
+        (self.goes_on)().map_err(NotRead::Stopped)?;
+        let (stopped, now, update) = (Cell::new(None), self.now, self.store.options.update);
+        let over = Overlay::new(file.map(WhisperFile::file), &mut self.goes_on, &stopped);
+        let values = || {
+            let mut over = match file {
+                Some(_) => WhisperFile::open(over)?,
+                None => WhisperFile::create(over, header, whisper::Space::Sparse)?,
+            };
+            over.update_many(&mut points, now, &update, &mut Scratch::default())?;
+            fetched(over.fetch_range(range))
         };
-        let update = &self.store.options.update;
-        over.update_many(&mut points, self.now, update, &mut Scratch::default())?;
-        fetched(over.fetch_range(range))
+        let values: Result<whisper::Fetched, FileError> = values();
+        match stopped.get() {
+            Some(stop) => Err(NotRead::Stopped(stop)),
+            None => values.map_err(NotRead::File),
+        }
     }
 
     /// The header of a series' file; of one that is only in memory, that which its file will get. None for an unknown series.
@@ -210,7 +246,8 @@ impl<T: FileTree, G: FnMut() -> Result<(), Stop>> Fetch for Reader<'_, T, G> {
                         answer.push(series_of_file(name, fetched));
                     }
                     Ok(None) => {}
-                    Err(error) => self.note(node.path, error),
+                    Err(NotRead::File(error)) => self.note(node.path, error),
+                    Err(NotRead::Stopped(stop)) => return Err(FetchError::Stopped(stop)),
                 }
             }
             series = series.saturating_sub(answer.len());

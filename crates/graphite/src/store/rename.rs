@@ -44,22 +44,21 @@ impl Store {
             }
         }
         let Some(series) = parts.make_room(|name| self.part_of(name).1) else {
-            self.remove_name(to);
+            self.remove_name(to, parts.new_part());
             return Err(ChangeError::Full);
         };
         let had_file = match move_file(tree, &old, &new.path) {
             Ok(had_file) => had_file,
             Err(error) => {
                 parts.give_up();
-                self.remove_name(to);
+                self.remove_name(to, parts.new_part());
                 return Err(error.into());
             }
         };
         let had_points = parts.carry_over(series);
-        drop(parts);
-        self.remove_name(from);
+        self.remove_name(from, &parts.old);
         if !had_file && !had_points && !is_known {
-            self.remove_name(to);
+            self.remove_name(to, parts.new_part());
             return Ok(false);
         }
         Ok(true)

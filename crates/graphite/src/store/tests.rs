@@ -7,10 +7,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::memory_tree::{Faults, MemoryTree};
-use crate::query::{Ask, Fetch as _, Range, Room, Selector};
+use crate::query::{self, Ask, Fetch as _, Range, Room, Selector};
 use crate::whisper::rules::{AggregationRule, Aggregations, SchemaRule, Schemas};
 use crate::whisper::{self, AggregationMethod, Layout, Point, UpdateOptions, WhisperFile, parse_retentions};
 use model::DiskError;
+
+mod removal;
 
 const NOW: i64 = 1_800_000_000;
 
@@ -54,7 +56,7 @@ fn read(
     range: (i64, i64),
     now: i64,
 ) -> Option<whisper::Fetched> {
-    let reader = Reader::new(store, tree, now, || Ok(()));
+    let mut reader = Reader::new(store, tree, now, || Ok(()));
     let (from, until) = range;
     reader.fetch_series(name.as_bytes(), Range { from, until }).expect("the file can be read")
 }
@@ -102,6 +104,24 @@ fn coarse_values_are_those_that_the_file_will_have() {
 }
 
 #[test]
+fn a_query_ends_while_points_in_memory_are_aggregated_for_it() {
+    let rules = rules("1s:1h,1m:1d", AggregationMethod::Average, 0.0);
+    let (store, tree) = (Store::new(StoreOptions::default(), rules, 7), MemoryTree::new());
+    // Each is a write of its own.
+    for at in 0..1000 {
+        store.push(b"a", point(NOW - 3_000 + at * 3, 1.0), 0, NOW);
+    }
+    let mut asked = 0;
+    let mut reader = Reader::new(&store, &tree, NOW, || {
+        asked += 1;
+        if asked < 2 { Ok(()) } else { Err(query::Stop::Cancelled) }
+    });
+    let range = Range { from: NOW - 80_000, until: NOW };
+    assert_eq!(reader.fetch_series(b"a", range), Err(NotRead::Stopped(query::Stop::Cancelled)));
+    assert_eq!(asked, 2);
+}
+
+#[test]
 fn at_the_limit_of_memory_points_are_not_taken_until_others_are_written() {
     let options = StoreOptions { points_bytes_max: 12 * 64, ..StoreOptions::default() };
     let (store, tree) = (store(options), MemoryTree::new());
@@ -134,6 +154,22 @@ fn each_refused_point_has_its_reason() {
         assert_eq!(store.push(name, point(time, 1.0), 0, NOW), want, "{}", String::from_utf8_lossy(name));
     }
     assert_eq!(store.take_refused(), [], "the caller counts them");
+}
+
+#[test]
+fn a_refused_point_uses_up_no_name() {
+    let store = store(StoreOptions { series_max: 2, ..StoreOptions::default() });
+    for number in 0..100 {
+        let name = format!("n{number};t=1");
+        let (early, late) = (point(NOW - 86_401, 1.0), point(NOW * 1000, 1.0));
+        assert_eq!(store.push(name.as_bytes(), early, 0, NOW), Pushed::Refused(Refusal::TooOld));
+        assert_eq!(store.push(name.as_bytes(), late, 0, NOW), Pushed::Refused(Refusal::InFuture));
+    }
+    assert_eq!(store.catalog().len(), 0);
+    assert_eq!(store.push(b"a", point(NOW, 1.0), 0, NOW), Pushed::Taken);
+    assert_eq!(store.push(b"b;y=1;x=1", point(NOW, 1.0), 0, NOW), Pushed::Taken);
+    assert_eq!(store.push(b"b;y=1;x=1", point(NOW + 1, 1.0), 0, NOW), Pushed::Taken);
+    assert_eq!((store.catalog().len(), store.pending()), (2, (3, 2)));
 }
 
 #[test]

@@ -132,7 +132,7 @@ impl Store {
         let mut part = locked(&self.parts[part]);
         let freed = match done {
             Ok(Some(header)) => {
-                self.set_covered(part.of(due.series), &header);
+                part.of(due.series).covered = self.covered(&header);
                 part.done(due, FileState::Exists)
             }
             Ok(None) => {

@@ -398,7 +398,7 @@ impl StoreStorm {
     /// Compares what a query reads with what was given.
     fn check_series(&mut self, series: usize) -> Result<(), String> {
         let now = self.wall_s();
-        let reader = Reader::new(&self.process.store, &self.tree, now, || Ok(()));
+        let mut reader = Reader::new(&self.process.store, &self.tree, now, || Ok(()));
         let range = Range { from: now - 3 * 3600, until: now };
         let name = format!("s{series}");
         let fetched = reader.fetch_series(name.as_bytes(), range);
@@ -446,7 +446,7 @@ impl StoreStorm {
     /// The sums of the coarse archive, where nothing is uncertain.
     fn check_coarse(&mut self, series: usize) -> Result<(), String> {
         let now = self.wall_s();
-        let reader = Reader::new(&self.process.store, &self.tree, now, || Ok(()));
+        let mut reader = Reader::new(&self.process.store, &self.tree, now, || Ok(()));
         let range = Range { from: now - 86_400, until: now };
         let name = format!("s{series}");
         let fetched = reader.fetch_series(name.as_bytes(), range).map_err(|error| error.to_string())?;

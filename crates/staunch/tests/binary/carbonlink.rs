@@ -100,8 +100,10 @@ fn points_in_memory_and_metadata_are_answered_on_one_connection() {
     for name in ["unknown", "", "../../etc/passwd", "t;=;"] {
         assert_eq!(ask(&mut stream, &query(name)), points(&[]), "{name}");
     }
-    let bulk = b"(dVtype\nVcache-query-bulk\nsVmetrics\n(lVa.b\naVnone\nas.";
+    let bulk = b"(dVtype\nVcache-query-bulk\nsVmetrics\n(lVa.b\naVa.b\naVnone\naVa.b\nas.";
     let reply = ask(&mut stream, &frame(bulk));
+    let times = reply.windows(3).filter(|part| part == b"a.b").count();
+    assert_eq!(times, 1, "however often a name is asked for");
     assert!(has(&reply, "datapointsByMetric") && has(&reply, "a.b") && has(&reply, "none"), "{reply:?}");
     let metadata = |kind, name, value: &[(&str, &str)]| {
         let first = [("type", kind), ("metric", name), ("key", "aggregationMethod")];

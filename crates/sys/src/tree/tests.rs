@@ -40,10 +40,49 @@ fn files_support_all_operations_of_a_store() {
         (tree.exists("x/y.wsp"), tree.exists("x"), tree.exists("x/y.wsp/z")),
         (Ok(true), Ok(false), Ok(false))
     );
-    let all = vec![("a".to_owned(), EntryKind::Folder), ("x".to_owned(), EntryKind::Folder)];
+    let all = vec![("x".to_owned(), EntryKind::Folder)];
     assert_eq!((listed(&tree, ""), listed(&tree, "no")), (Ok(all), Err(DiskError::NotFound)));
     assert_eq!((tree.remove("x/y.wsp"), tree.remove("x/y.wsp")), (Ok(()), Err(DiskError::NotFound)));
     assert_eq!(file.write_at(0, b"1"), Ok(()), "an open file stays usable");
+}
+
+#[test]
+fn folders_go_with_the_last_file_in_them() {
+    let (held, tree) = tree();
+    for path in ["a/b/c/one.wsp", "a/b/two.wsp", "d/e/three.wsp"] {
+        tree.create(path).expect("made with its folders");
+    }
+    let elsewhere = held.path().join("other");
+    fs::create_dir(&elsewhere).expect("made");
+    symlink(&elsewhere, tree.root().join("linked")).expect("made");
+    tree.create("linked/f/four.wsp").expect("made behind the link");
+    let is_there = |path: &str| tree.root().join(path).exists();
+    tree.remove("a/b/c/one.wsp").expect("it is there");
+    assert_eq!((is_there("a/b/c"), is_there("a/b/two.wsp")), (false, true), "others are not empty");
+    tree.rename("a/b/two.wsp", "d/two.wsp").expect("it is there");
+    assert!(!is_there("a"), "all of them upwards");
+    tree.remove("linked/f/four.wsp").expect("it is there");
+    assert_eq!((is_there("linked/f"), is_there("linked"), elsewhere.is_dir()), (false, true, true));
+    tree.remove("d/two.wsp").and_then(|()| tree.remove("d/e/three.wsp")).expect("they are there");
+    assert!(tree.root().is_dir() && !is_there("d"), "the root stays");
+}
+
+#[test]
+fn a_file_is_created_and_renamed_while_others_remove_its_folders() {
+    let (_held, tree) = tree();
+    std::thread::scope(|threads| {
+        for thread in 0..3 {
+            let tree = &tree;
+            threads.spawn(move || {
+                let (path, other) = (format!("a/b/{thread}.wsp"), format!("a/c/d/{thread}.wsp"));
+                for round in 0..2_000 {
+                    let done = tree.create(&path).and_then(|_file| tree.rename(&path, &other));
+                    assert_eq!(done.and_then(|()| tree.remove(&other)), Ok(()), "round {round}");
+                }
+            });
+        }
+    });
+    assert_eq!(listed(&tree, ""), Ok(vec![]));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The answer to one request of CarbonLink.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use graphite::catalog::normal_name;
@@ -16,6 +17,9 @@ const METHOD: &str = "aggregationMethod";
 
 /// Most points of one reply: some 60 MB.
 const POINTS_MAX: usize = 3_000_000;
+
+/// Most points that one request looks at: some of the same time count once in its reply.
+const LOOKED_AT_MAX: usize = 10 * POINTS_MAX;
 
 /// A request's surroundings.
 pub(super) struct Asked {
@@ -45,20 +49,32 @@ impl Asked {
 
     fn points_of_many(&self, names: &[Vec<u8>]) -> Vec<u8> {
         let mut reply = Reply::of_many();
-        let mut left = POINTS_MAX;
-        for name in names {
-            let points = self.points(name);
-            match left.checked_sub(points.len()) {
-                Some(rest) => left = rest,
-                None => {
-                    let why =
-                        format!("the reply would have more than {POINTS_MAX} points: ask for fewer series");
-                    return Reply::texts(&[("error", &why)]);
-                }
+        let (mut left, mut look) = (POINTS_MAX, LOOKED_AT_MAX);
+        // The reply has each name once.
+        let mut asked = HashSet::new();
+        for name in names.iter().filter(|name| asked.insert(name.as_slice())) {
+            let enough = look.checked_sub(self.count(name)).and_then(|rest| {
+                look = rest;
+                let points = self.points(name);
+                left = left.checked_sub(points.len())?;
+                reply.add(name, pairs(&points));
+                Some(())
+            });
+            if enough.is_none() {
+                let why = format!(
+                    "the series have more than {POINTS_MAX} points, or more than {LOOKED_AT_MAX} with those of equal times: \
+                     ask for fewer"
+                );
+                return Reply::texts(&[("error", &why)]);
             }
-            reply.add(name, pairs(&points));
         }
         reply.finish()
+    }
+
+    /// The points that a look at a name's points looks at.
+    fn count(&self, name: &[u8]) -> usize {
+        let Ok(name) = normal_name(name) else { return 0 };
+        self.stores.iter().map(|open| open.store.count_in_memory(&name)).sum()
     }
 
     fn get(&self, name: &[u8], key: &[u8]) -> Vec<u8> {

@@ -2,7 +2,7 @@
 //!
 //! Series come into the index by themselves with their first point, so carbon's requests change nothing in the end. `delSeries` takes names
 //! out of the index and leaves their files, as graphite-web does: with its next point, a series is back. `staunch whisper delete` deletes
-//! files.
+//! files. All three are changes, and must come from this machine.
 
 use std::sync::Arc;
 
@@ -29,6 +29,11 @@ pub(super) fn answer(
     (stores, plan): (&[Arc<OpenStore>], &Plan),
     ends: Ends,
 ) -> Result<Page, Refusal> {
+    // Names that have no points use up those that there may be.
+    if !ends.are_here() {
+        let why = "a request that changes something must come from this machine";
+        return Err((StatusCode::FORBIDDEN, why.to_owned()));
+    }
     let Some(store) = stores.first() else { return Err(no_store(plan, None)) };
     let names = parameters.all("path");
     let one = path == "/tags/tagSeries";
@@ -43,10 +48,6 @@ pub(super) fn answer(
     };
     let normal: Vec<Vec<u8>> = names.iter().map(normal).collect::<Result<_, _>>()?;
     if path == "/tags/delSeries" {
-        if !ends.are_here() {
-            let why = "a request that removes something must come from this machine";
-            return Err((StatusCode::FORBIDDEN, why.to_owned()));
-        }
         for name in normal.iter().filter(|name| name.contains(&b';')) {
             for store in stores {
                 let _was_known = store.store.forget_name(name);
@@ -65,4 +66,21 @@ pub(super) fn answer(
         return wrapped(parameters, text);
     }
     wrapped(parameters, json::texts(normal.iter().map(Vec::as_slice)))
+}
+
+#[test]
+fn only_requests_from_this_machine_change_names() {
+    let parameters = Parameters::new("path=a;b=c", b"").expect("valid");
+    let source = config::diagnostic::Source { name: "test", text: "" };
+    let (plan, diagnostics) = config::check(source, config::Format::Toml);
+    let plan = plan.unwrap_or_else(|| panic!("{diagnostics:?}"));
+    for path in ["/tags/tagSeries", "/tags/tagMultiSeries", "/tags/delSeries"] {
+        let status = |peer: &str| {
+            let ends = Ends::new(peer.parse().expect("an address"), "10.0.0.5".parse().ok());
+            answer(path, &parameters, (&[], &plan), ends).err().map(|(status, _)| status)
+        };
+        assert_eq!(status("10.0.0.6"), Some(StatusCode::FORBIDDEN), "{path}");
+        // There is no store to change.
+        assert_eq!(status("10.0.0.5"), Some(StatusCode::NOT_FOUND), "{path}");
+    }
 }
