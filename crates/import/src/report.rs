@@ -74,9 +74,18 @@ pub(crate) fn keyword<T: Copy>(table: &[(&str, T)], word: &str, what: &str) -> R
 
 /// `a`, `a or b`, `a, b or c`.
 pub(crate) fn one_of(words: &[String]) -> String {
+    joined(words, "or")
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn all_of(words: &[String]) -> String {
+    joined(words, "and")
+}
+
+fn joined(words: &[String], before_last: &str) -> String {
     match words.split_last() {
         Some((last, [])) => last.clone(),
-        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        Some((last, rest)) => format!("{} {before_last} {last}", rest.join(", ")),
         None => String::new(),
     }
 }

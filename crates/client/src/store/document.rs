@@ -51,6 +51,9 @@ pub struct Changed {
 pub struct DrainOrder {
     /// How many points to wait for, the oldest first: `left` of the last answer. None for all that the output has now.
     pub copies: Option<u64>,
+    /// Longest wait for this answer, in milliseconds, if it is shorter than the daemon's own (5 s).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_wait_ms: Option<u64>,
 }
 
 /// Result of `POST /api/v1/stores/NAME/drain`.

@@ -67,7 +67,9 @@ pub fn drain(args: &StoreDrainArgs, read_plan: ReadPlan<'_>) -> anyhow::Result<E
     let begun_ns = Clock::mono_ns();
     let mut copies = None;
     loop {
-        let drained: Drained = place.post("drain", &DrainOrder { copies })?;
+        let left = ends.saturating_sub(Duration::from_nanos(Clock::mono_ns() - begun_ns));
+        let max_wait_ms = u64::try_from(left.as_millis()).ok();
+        let drained: Drained = place.post("drain", &DrainOrder { copies, max_wait_ms })?;
         let passed = Duration::from_nanos(Clock::mono_ns() - begun_ns);
         if drained.done || passed >= ends {
             if args.store.json {
@@ -78,9 +80,9 @@ pub fn drain(args: &StoreDrainArgs, read_plan: ReadPlan<'_>) -> anyhow::Result<E
             }
             if !drained.done {
                 bail!(
-                    "{} points are not in their files after {} s; see the daemon's log",
+                    "{} points are not in their files after {:.1} s; the daemon's log names the file that cannot be written",
                     drained.left,
-                    passed.as_secs()
+                    passed.as_secs_f64()
                 );
             }
             return Ok(ExitCode::SUCCESS);

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{CopyOutcome, Disk, DiskError, Dropped};
+use model::{CopyOutcome, Disk, DiskError, Dropped, Now};
 
 use super::DiskQueue;
 use super::format::{Place, RecordHeader, Totals, segment_name};
@@ -24,6 +24,14 @@ impl<D: Disk> DiskQueue<D> {
             Some(number) => self.settlement.find(number).map(|(header, _)| header),
             None => self.front().map(|(header, _)| header),
         }
+    }
+
+    /// Age of the oldest block that was read and has no outcome yet, in nanoseconds: a sender holds it, or has returned it. Needs no
+    /// read. None when there is none; then the next block to read is the oldest one.
+    pub fn oldest_open_age_ns(&mut self, now: Now) -> Option<u64> {
+        self.take_notes();
+        let (header, _) = self.settlement.records().next()?;
+        Some(self.stamps.wall_ns_of(now.mono_ns).saturating_sub(self.stamps.made_wall_ns(&header)))
     }
 
     /// True when [`crate::queue::Queue::oldest_age_ns`] needs no read.

@@ -600,8 +600,11 @@ fn knows_oldest_is_true_when_the_age_needs_no_read() {
     assert_eq!(asks(&mut queue), (false, false), "it is on disk");
     assert!(queue.oldest_age_ns(at_ms(5)).is_some());
     assert_eq!(asks(&mut queue), (true, true));
+    assert_eq!(queue.oldest_open_age_ns(at_ms(5)), None, "none was taken");
     let entry = queue.pop(at_ms(5)).expect("three are queued");
     assert_eq!(asks(&mut queue), (false, false), "the next one is on disk");
+    let held_ns = queue.oldest_open_age_ns(at_ms(7)).expect("one is held");
+    assert_eq!(queue.oldest_open_age_ns(at_ms(9)), Some(held_ns + 2 * MS));
     drop(entry);
     assert_eq!(asks(&mut queue), (true, true), "the one that was put back is older");
 }

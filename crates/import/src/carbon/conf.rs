@@ -12,7 +12,7 @@ use super::Invocation;
 use super::ini::{self, Entry};
 use super::keys;
 use super::relay::{CarbonDestination, listed};
-use crate::report::{Reports, did_you_mean};
+use crate::report::{Reports, all_of, did_you_mean, one_of};
 use config::diagnostic::{Code, Diagnostic, Place};
 
 /// How a relay chooses destinations.
@@ -94,6 +94,12 @@ const CACHE: &str = "cache";
 /// Section of carbon-aggregator-cache.py, an aggregator with a store instead of destinations.
 const AGGREGATOR_CACHE: &str = "aggregator-cache";
 
+/// Section of carbon-relay.py.
+const RELAY: &str = "relay";
+
+/// Sections of carbon's programs.
+const PROGRAMS: [&str; 4] = [CACHE, RELAY, "aggregator", AGGREGATOR_CACHE];
+
 /// The programs in messages.
 const SECTIONS: &str = "[cache], [relay], [aggregator] or [aggregator-cache]";
 
@@ -166,6 +172,9 @@ pub(super) fn read(text: &str, invocation: &Invocation, wrong: &mut Vec<Diagnost
     let sections = ini::sections(text, wrong);
     let wanted = &*invocation.section;
     let layers = layers(&sections, wanted, wrong)?;
+    if invocation.reports_other_sections {
+        report_others(&sections, &layers, wrong);
+    }
     for section in &layers {
         keys::tell(section, wrong);
     }
@@ -243,13 +252,6 @@ fn layers<'a, 'b>(
     let find = |name: &str| sections.iter().find(|section| section.name == name);
     let (own, base) = (find(&format!("{program}:{instance}")), find(program));
     let place = own.or(base).map(|section| section.place);
-    if !matches!(program, CACHE | AGGREGATOR_CACHE)
-        && let Some(cache) = find(CACHE)
-    {
-        let message = "[cache] is not read: it is another daemon's";
-        let report = wrong.warning(Code::ImportNoEffect, cache.place, message);
-        report.hint("import it as well: `--section cache`");
-    }
     if place.is_none() {
         let names: Vec<String> = sections.iter().map(|section| format!("[{}]", section.name)).collect();
         let report = wrong.error(Code::MissingKey, None, format!("there is no section [{wanted}]"));
@@ -265,6 +267,64 @@ fn layers<'a, 'b>(
         report.hint("carbon reports no error; check the instance name");
     }
     Some(own.into_iter().chain(base).collect())
+}
+
+/// One warning for all sections that are not read.
+fn report_others(sections: &[ini::Section<'_>], read: &[&ini::Section<'_>], wrong: &mut Vec<Diagnostic>) {
+    let is_read = |section: &ini::Section<'_>| read.iter().any(|read| read.name == section.name);
+    let others: Vec<&ini::Section<'_>> = sections.iter().filter(|section| !is_read(section)).collect();
+    let Some(first) = others.first() else { return };
+    let names: Vec<String> = others.iter().map(|section| format!("[{}]", section.name)).collect();
+    let message = match &names[..] {
+        [name] => format!("{name} is not read: it is another daemon's"),
+        _ => format!("{} are not read: they are other daemons'", all_of(&names)),
+    };
+    let report = wrong.warning(Code::ImportNoEffect, first.place, message);
+    let import: Vec<String> = others
+        .iter()
+        .filter(|section| program_of(section.name).is_some())
+        .map(|section| format!("`--section {}`", section.name))
+        .collect();
+    if !import.is_empty() {
+        report.hint(format!("an import reads one daemon: use {} for another", one_of(&import)));
+    }
+}
+
+/// The program of a section's name, if it is one of carbon's.
+fn program_of(section: &str) -> Option<&str> {
+    let program = section.split(':').next().unwrap_or(section);
+    PROGRAMS.into_iter().find(|known| *known == program)
+}
+
+/// The section that an import means when it names none: that of the only daemon in the file, `relay` where there is no daemon.
+///
+/// # Errors
+/// The sections to choose from, if there are several daemons.
+pub fn only_section(text: &str, instance: Option<&str>) -> Result<String, Vec<String>> {
+    let sections = ini::sections(text, &mut Vec::new());
+    let names: Vec<&str> = sections.iter().map(|section| section.name).collect();
+    let mut wanted: Vec<String> = Vec::new();
+    for name in names.iter().copied().filter(|name| program_of(name).is_some()) {
+        let program = program_of(name).unwrap_or(name);
+        let one = match instance {
+            Some(instance) => format!("{program}:{instance}"),
+            // An instance alone is a daemon; otherwise it is found by the section of its program.
+            None if names.contains(&program) => program.to_owned(),
+            None => name.to_owned(),
+        };
+        if !wanted.contains(&one) {
+            wanted.push(one);
+        }
+    }
+    // Of several programs, the one that has this instance.
+    if instance.is_some() && wanted.iter().any(|one| names.contains(&one.as_str())) {
+        wanted.retain(|one| names.contains(&one.as_str()));
+    }
+    match wanted.len() {
+        0 => Ok(RELAY.to_owned()),
+        1 => Ok(wanted.remove(0)),
+        _ => Err(wanted),
+    }
 }
 
 struct Reader<'a, 'b> {

@@ -19,20 +19,52 @@ const KEYS: &str = "\
 
 /// Keys of other daemons, of logs and of process management: ignoring them loses nothing.
 const OTHERS: &str = "\
-    LOG_DIR STORAGE_DIR LOCAL_DATA_DIR PID_DIR WHITELISTS_DIR ENABLE_LOGROTATION LOG_UPDATES \
-    LOG_CREATES LOG_CACHE_HITS LOG_CACHE_QUEUE_SORTS LOG_LISTENER_CONN_SUCCESS LOG_LISTENER_CONN_LOST \
-    LOG_AGGREGATOR_MISSES TCP_KEEPALIVE TCP_KEEPIDLE TCP_KEEPINTVL TCP_KEEPCNT \
+    LOG_DIR STORAGE_DIR LOCAL_DATA_DIR PID_DIR WHITELISTS_DIR \
+    \
+    TCP_KEEPALIVE TCP_KEEPIDLE TCP_KEEPINTVL TCP_KEEPCNT \
     MAX_DATAPOINTS_PER_MESSAGE TIME_TO_DEFER_SENDING QUEUE_LOW_WATERMARK_PCT MAX_QUEUE_SIZE_HARD_PCT \
     USE_RATIO_RESET MIN_RESET_STAT_FLOW MIN_RESET_RATIO MIN_RESET_INTERVAL DYNAMIC_ROUTER_MAX_RETRIES \
     CACHE_METRIC_NAMES_MAX CACHE_METRIC_NAMES_TTL MAX_CACHE_SIZE \
-    ENABLE_MANHOLE MANHOLE_INTERFACE MANHOLE_PORT MANHOLE_USER MANHOLE_PUBLIC_KEY ENABLE_AMQP \
-    ENABLE_TAGS DESTINATION_POOL_REPLICAS MAX_UPDATES_PER_SECOND MAX_UPDATES_PER_SECOND_ON_SHUTDOWN \
-    MAX_CREATES_PER_MINUTE MIN_TIMESTAMP_LAG CACHE_WRITE_STRATEGY DATABASE WHISPER_AUTOFLUSH \
-    WHISPER_SPARSE_CREATE WHISPER_FALLOCATE_CREATE WHISPER_LOCK_WRITES WHISPER_FADVISE_RANDOM \
+    MANHOLE_INTERFACE MANHOLE_PORT MANHOLE_USER MANHOLE_PUBLIC_KEY \
+    DESTINATION_POOL_REPLICAS MAX_UPDATES_PER_SECOND \
+    MAX_CREATES_PER_MINUTE DATABASE \
+    WHISPER_SPARSE_CREATE WHISPER_FALLOCATE_CREATE WHISPER_LOCK_WRITES \
     CERES_MAX_SLICE_GAP CERES_NODE_CACHING_BEHAVIOR CERES_SLICE_CACHING_BEHAVIOR CERES_LOCK_WRITES \
-    SKIP_TAGS_FOR_NONTAGGED TAG_UPDATE_INTERVAL TAG_BATCH_SIZE TAG_QUEUE_SIZE TAG_HASH_FILENAMES \
-    MANHOLE_HOST_KEY_DIR RAVEN_DSN AMQP_VERBOSE AMQP_METRIC_NAME_IN_BODY AMQP_SPEC BIND_PATTERNS \
-    GRAPHITE_URL";
+    TAG_HASH_FILENAMES \
+    MANHOLE_HOST_KEY_DIR RAVEN_DSN AMQP_VERBOSE AMQP_METRIC_NAME_IN_BODY AMQP_SPEC BIND_PATTERNS";
+
+/// Keys with an effect in the original and none here, which loses nothing of the data: the value without an effect there, and
+/// the replacement.
+const NO_EFFECT: [(&str, &str, &str); 21] = [
+    ("CACHE_WRITE_STRATEGY", "", WRITES),
+    (
+        "MAX_UPDATES_PER_SECOND_ON_SHUTDOWN",
+        "",
+        "a stop writes without this limit, for `stop_timeout` of the store",
+    ),
+    ("MIN_TIMESTAMP_LAG", "0", WRITES),
+    ("WHISPER_AUTOFLUSH", "false", "nothing is kept in a buffer of the process after a write"),
+    ("WHISPER_FADVISE_RANDOM", "false", "the store reads files only where it needs them"),
+    ("ENABLE_LOGROTATION", "false", "rotate the log with logrotate: SIGHUP opens it again"),
+    ("LOG_UPDATES", "false", LOG),
+    ("LOG_CREATES", "false", LOG),
+    ("LOG_CACHE_HITS", "false", LOG),
+    ("LOG_CACHE_QUEUE_SORTS", "false", LOG),
+    ("LOG_LISTENER_CONN_SUCCESS", "false", LOG),
+    ("LOG_LISTENER_CONN_LOST", "false", LOG),
+    ("LOG_AGGREGATOR_MISSES", "false", LOG),
+    ("ENABLE_MANHOLE", "false", "there is no shell in the process: use `staunch status` and the HTTP API"),
+    ("ENABLE_AMQP", "false", "message brokers are not supported as input"),
+    ("ENABLE_TAGS", "true", TAGS),
+    ("SKIP_TAGS_FOR_NONTAGGED", "true", TAGS),
+    ("TAG_UPDATE_INTERVAL", "", TAGS),
+    ("TAG_BATCH_SIZE", "", TAGS),
+    ("TAG_QUEUE_SIZE", "", TAGS),
+    ("GRAPHITE_URL", "", TAGS),
+];
+const WRITES: &str = "a file is written `write_after` its oldest point came";
+const LOG: &str = "there is one log; figures are at `/metrics`";
+const TAGS: &str = "Staunch indexes tags itself, and reports them to no other program";
 
 /// Keys with an effect in the original and none here, with the replacement. Without a value they have none there either.
 const NOT_HERE: [(&str, &str); 5] = [
@@ -58,9 +90,19 @@ pub(super) fn tell(section: &ini::Section<'_>, wrong: &mut Vec<Diagnostic>) {
             }
             continue;
         }
-        let message = format!("carbon knows no key `{key}` in a relay or an aggregator");
+        if let Some((known, silent, instead)) = NO_EFFECT.iter().find(|(known, ..)| same(known)) {
+            if !value.is_empty() && !value.eq_ignore_ascii_case(silent) {
+                let report =
+                    wrong.warning(Code::ImportNoEffect, place, format!("{known} has no effect here"));
+                report.label("ignored").hint(*instead);
+            }
+            continue;
+        }
+        let message = format!("carbon knows no key `{key}` in [{}]", section.name);
         let warning = Diagnostic::warning(Code::ImportUnknownKey, message).at(place).label("ignored");
-        let near = nearest(key, KEYS.split_whitespace()).map(|near| format!("did you mean {near}?"));
+        let known = KEYS.split_whitespace().chain(OTHERS.split_whitespace());
+        let known = known.chain(NO_EFFECT.iter().map(|(known, ..)| *known));
+        let near = nearest(key, known).map(|near| format!("did you mean {near}?"));
         wrong.push(Diagnostic { hint: near, ..warning });
     }
 }

@@ -22,6 +22,7 @@ mod statements;
 mod storage;
 
 pub use aggregation::{AggregationRule, aggregation_rules, aggregation_statements};
+pub use conf::only_section;
 pub use directories::{Directories, directories};
 pub use invocation::Invocation;
 pub use lists::{list, list_statements};

@@ -258,7 +258,11 @@ fn the_section_of_the_cache_is_imported_by_itself() {
         let text = "[cache]\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nPICKLE_RECEIVER_PORT = 0\nSTORAGE_DIR = /srv/\nCACHE_QUERY_INTERFACE = 127.0.0.1\n[cache:b]\nLINE_RECEIVER_PORT = 2103\n";
         let schemas = "[all]\npattern = .*\nretentions = 60s:1d\n";
         let (plan, said) = imported(text, section, &[("storage-schemas.conf", schemas)]);
-        assert_eq!(said, Vec::<String>::new(), "{section}");
+        let other: &[&str] = match section {
+            "cache" => &["I007 [cache:b] is not read: it is another daemon's"],
+            _ => &[],
+        };
+        assert_eq!(said, other, "{section}");
         let plan = plan.expect("a plan");
         let port = if section == "cache" { 2003 } else { 2103 };
         assert_eq!(plan.sources[0].listen, [Listen::Tcp(([127, 0, 0, 1], port).into())]);
@@ -268,10 +272,61 @@ fn the_section_of_the_cache_is_imported_by_itself() {
         let (plan, said) = imported(text, section, &[]);
         assert_eq!(
             (plan, said.len()),
-            (None, 1),
+            (None, 1 + other.len()),
             "carbon-cache.py does not start without storage-schemas.conf"
         );
     }
+}
+
+#[test]
+fn sections_that_are_not_read_are_listed_in_one_warning() {
+    let relay = "LINE_RECEIVER_INTERFACE = ::1\nPICKLE_RECEIVER_PORT = 0\nRELAY_METHOD = constant\nDESTINATIONS = h:1\n";
+    let conf = format!("[cache]\n[cache:b]\n[relay]\n{relay}[relay:b]\n[aggregator]\n");
+    let (plan, said) = imported(&conf, "relay:b", &[]);
+    assert!(plan.is_some());
+    assert_eq!(said, ["I007 [cache], [cache:b] and [aggregator] are not read: they are other daemons'"]);
+    let started = Invocation { reports_other_sections: false, ..Invocation::of_section("relay:b") };
+    let (plan, files) = carbon(("carbon.conf", &conf), &started, &|_name| Err("not there".to_owned()));
+    assert!(plan.is_some() && files[0].diagnostics.is_empty(), "{files:?}");
+}
+
+#[test]
+fn section_of_the_only_daemon_is_taken_and_of_several_none() {
+    let several = |names: &[&str]| Err(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    for (text, instance, want) in [
+        ("[cache]\nX = 1\n", None, Ok("cache".to_owned())),
+        ("[cache]\n[cache:b]\n", None, Ok("cache".to_owned())),
+        ("[cache:b]\n", None, Ok("cache:b".to_owned())),
+        ("[aggregator]\n[other]\n", None, Ok("aggregator".to_owned())),
+        ("", None, Ok("relay".to_owned())),
+        ("[cache:a]\n[cache:b]\n", None, several(&["cache:a", "cache:b"])),
+        ("[cache]\n[relay]\n[relay:b]\n", None, several(&["cache", "relay"])),
+        ("[cache]\n[relay]\n[relay:b]\n", Some("b"), Ok("relay:b".to_owned())),
+        ("[cache]\n[relay]\n", Some("b"), several(&["cache:b", "relay:b"])),
+        ("[cache]\n", Some("b"), Ok("cache:b".to_owned())),
+    ] {
+        assert_eq!(only_section(text, instance), want, "{text} {instance:?}");
+    }
+}
+
+#[test]
+fn keys_without_effect_are_reported_once_and_misspelt_ones_have_a_hint() {
+    let own = "[relay]\nLINE_RECEIVER_INTERFACE = ::1\nPICKLE_RECEIVER_PORT = 0\nRELAY_METHOD = constant\nDESTINATIONS = h:1\n";
+    for (key, want) in [
+        ("CACHE_WRITE_STRATEGY = sortedd", Some("I007 CACHE_WRITE_STRATEGY has no effect here")),
+        ("LOG_CREATES = True", Some("I007 LOG_CREATES has no effect here")),
+        ("LOG_CREATES = False", None),
+        ("GRAPHITE_URL = http://127.0.0.1:80", Some("I007 GRAPHITE_URL has no effect here")),
+        ("ENABLE_TAGS = True", None),
+        ("MAX_CREATE_PER_MINUTE = 5", Some("I002 carbon knows no key `MAX_CREATE_PER_MINUTE` in [relay]")),
+    ] {
+        let (plan, said) = imported(&format!("{own}{key}\n"), "relay", &[]);
+        assert!(plan.is_some());
+        assert_eq!(said.first().map(String::as_str), want, "{key}: {said:?}");
+    }
+    let typo = format!("{own}MAX_CREATE_PER_MINUTE = 5\n");
+    let (_, files) = carbon(("c", &typo), &Invocation::of_section("relay"), &|_name| Err(String::new()));
+    assert_eq!(files[0].diagnostics[0].hint.as_deref(), Some("did you mean MAX_CREATES_PER_MINUTE?"));
 }
 
 #[test]

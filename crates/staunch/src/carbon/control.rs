@@ -4,13 +4,22 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
 use super::places::Places;
 use crate::cli::MISTAKES;
+use crate::daemon::hot_restart::link::CONTROL_FILE;
 use client::stdio;
+
+/// Longest wait for a process that is stopping: the defaults of `stop_timeout`, of the daemon and of a store, and some seconds.
+const STOP_MAX: Duration = Duration::from_secs(75);
+
+/// Time between two looks at it.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What the file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,9 +99,37 @@ pub(super) fn status(places: &Places) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Waits for the end of a process that is stopping: a stop writes the points in memory, and takes longer than the original's.
+fn wait_while_stopping(places: &Places) -> anyhow::Result<()> {
+    let Places { program, instance, data_dir, .. } = places;
+    let begun = Instant::now();
+    let mut is_said = false;
+    while let Found::Process { pid, runs: true } = found(places)?
+        && is_stopping(pid, data_dir)
+        && begun.elapsed() < STOP_MAX
+    {
+        if !is_said {
+            say(&format!("{program} (instance {instance}) with pid {pid} is stopping: waiting for its end"))?;
+            is_said = true;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// Whether this program runs there without its control socket: it removes that one first. The original never had one.
+fn is_stopping(pid: u32, data_dir: &Path) -> bool {
+    let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let is_python = program.file_name().is_none_or(|name| name.to_string_lossy().starts_with("python"));
+    !is_python && data_dir.is_dir() && !data_dir.join(CONTROL_FILE).exists()
+}
+
 /// Before a start: the exit code if it must not start.
 pub(super) fn before_start(places: &Places, replaces: bool) -> anyhow::Result<Option<ExitCode>> {
     let Places { program, instance, pid_file, .. } = places;
+    if !replaces {
+        wait_while_stopping(places)?;
+    }
     match found(places)? {
         Found::Process { runs: true, .. } if replaces => {}
         Found::Process { pid, runs: true } => {

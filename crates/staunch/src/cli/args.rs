@@ -337,17 +337,25 @@ pub(crate) struct CheckArgs {
     pub(crate) json: bool,
 }
 
+/// Below the long help of `import`.
+const IMPORT_EXIT_CODES: &str = "\
+Exit codes:
+  0  the native file is complete; there may be warnings
+  1  errors, and no native file; or settings of the original are missing in it
+  2  the file cannot be read, or has several daemons of carbon";
+
 /// `staunch import`
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = IMPORT_EXIT_CODES)]
 pub(crate) struct ImportArgs {
     /// Program that the config is of.
     pub(crate) kind: ImportKind,
     /// Config.
     #[command(flatten)]
     pub(crate) original: Original,
-    /// With carbon: the section of carbon.conf, such as `cache`, `aggregator` or `relay:b`.
-    #[arg(long, value_name = "NAME", default_value = "relay")]
-    pub(crate) section: String,
+    /// With carbon: the section of carbon.conf, such as `cache`, `aggregator` or `relay:b` [default: the only daemon in the file].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) section: Option<String>,
     /// With carbon: the instance, as in carbon-relay.py: `b` for `[relay:b]`.
     #[arg(long, value_name = "NAME")]
     pub(crate) instance: Option<String>,

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use config::diagnostic::has_errors;
-use import::carbon::Invocation;
 
 use super::args::{ImportArgs, ImportKind};
 use super::kind::FileKind;
@@ -26,17 +25,7 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         ImportKind::Statsd => of_loaded(load::statsd(&args.original)?),
         ImportKind::StatsdProxy => of_loaded(load::statsd_proxy(file)?),
         ImportKind::Relay => relay::import(file, &args.flags)?,
-        ImportKind::Carbon => {
-            let section = match &args.instance {
-                Some(instance) => format!("{}:{instance}", args.section),
-                None => args.section.clone(),
-            };
-            {
-                let invocation =
-                    Invocation { hostname: load::hostname(), ..Invocation::of_section(&section) };
-                load::carbon(file, &invocation, &|_rule_file| {})?
-            }
-        }
+        ImportKind::Carbon => load::carbon_section(file, args.section.as_deref(), args.instance.as_deref())?,
     };
     stdio::say(&said);
     if plan.is_none()
@@ -47,6 +36,12 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let is_whole = plan.is_some() && !loses_a_line;
     if let Some(plan) = plan {
         stdio::data(with_comments(&config::print(&plan)).as_bytes())?;
+        if loses_a_line {
+            stdio::say(
+                "staunch: the native file is printed, but some settings of the original are not in it (the warnings name \
+                 them): exit code 1\n",
+            );
+        }
     }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(MISTAKES) })
 }

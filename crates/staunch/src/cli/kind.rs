@@ -102,11 +102,11 @@ impl FileKind {
             )),
             FileKind::Carbon => Some(format!(
                 "{name} is a config of carbon: run it with `staunch carbon cache start --nodaemon --config {name}`, or turn it \
-                 into a native one with `staunch import carbon {name}`"
+                 into a native one with `staunch import carbon {name} --section cache`"
             )),
             FileKind::CarbonRules => Some(format!(
                 "{name} has rules of carbon, which are read beside its carbon.conf: turn that one into a native one with \
-                 `staunch import carbon carbon.conf`"
+                 `staunch import carbon carbon.conf --section cache`"
             )),
             FileKind::Pem => Some(format!(
                 "{name} has certificates or keys (PEM), and is no config: a config names it, as tls = {{ cert = \"{name}\" }}"

@@ -1,13 +1,14 @@
 //! From a file's name to a checked plan and its diagnostics. Used by run, check, import and reload.
 
 mod config_files;
+mod rule_files;
 
 use std::io::{IsTerminal, Read};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use config::diagnostic::{Code, Diagnostic, Place, Source, has_errors, render, render_files};
+use config::diagnostic::{Code, Diagnostic, Place, Source, has_errors, render_files};
 use config::plan::{ManagementPlan, Plan};
 use config::{File, Format};
 use import::carbon::Invocation;
@@ -78,6 +79,8 @@ impl Loaded {
         let wrong = self.plan.as_ref().map(tls::mistakes).unwrap_or_default();
         self.diagnostics.extend(wrong.into_iter().map(|(_only, wrong)| wrong));
         self.diagnostics.extend(self.plan.as_ref().and_then(crate::disk_room::warning));
+        let rules = self.plan.as_ref().map(|plan| rule_files::mistakes(plan, &self.text)).unwrap_or_default();
+        self.diagnostics.extend(rules);
         self
     }
 
@@ -313,6 +316,38 @@ pub(crate) fn carbon(
     reads: &dyn Fn(&Path),
 ) -> anyhow::Result<Imported> {
     let (name, text) = read(file)?;
+    Ok(carbon_text(file, (&name, &text), invocation, reads))
+}
+
+/// The same for an import: without a section, that of the only daemon in the file.
+///
+/// # Errors
+/// When carbon.conf cannot be read, or when it has several daemons.
+pub(crate) fn carbon_section(
+    file: &Path,
+    section: Option<&str>,
+    instance: Option<&str>,
+) -> anyhow::Result<Imported> {
+    let (name, text) = read(file)?;
+    let section = match (section, instance) {
+        (Some(section), Some(instance)) => format!("{section}:{instance}"),
+        (Some(section), None) => section.to_owned(),
+        (None, instance) => import::carbon::only_section(&text, instance).map_err(|several| {
+            let words: Vec<String> = several.iter().map(|one| format!("`--section {one}`")).collect();
+            let (last, before) = words.split_last().expect("several daemons are at least two");
+            anyhow::anyhow!("{name} has several daemons: choose one with {} or {last}", before.join(", "))
+        })?,
+    };
+    let invocation = Invocation { hostname: hostname(), ..Invocation::of_section(&section) };
+    Ok(carbon_text(file, (&name, &text), &invocation, &|_rule_file| {}))
+}
+
+fn carbon_text(
+    file: &Path,
+    (name, text): (&str, &str),
+    invocation: &Invocation,
+    reads: &dyn Fn(&Path),
+) -> Imported {
     let folder = file.parent().unwrap_or(Path::new("")).to_owned();
     // Rule files are in the folder of carbon.conf, unless they have absolute paths.
     let beside = |name: &str| {
@@ -320,14 +355,16 @@ pub(crate) fn carbon(
         reads(&file);
         read(&file).map(|(_, text)| text).map_err(|error| format!("{error:#}"))
     };
-    let (plan, files) = import::carbon::carbon((&name, &text), invocation, &beside);
+    let (plan, files) = import::carbon::carbon((name, text), invocation, &beside);
     let colour = wants_colour(std::io::stderr().is_terminal());
-    let rendered = files.iter().filter(|file| !file.diagnostics.is_empty());
-    let rendered =
-        rendered.map(|file| render(Source { name: &file.name, text: &file.text }, &file.diagnostics, colour));
+    let each: Vec<_> = files
+        .iter()
+        .map(|file| (Source { name: &file.name, text: &file.text }, &file.diagnostics[..]))
+        .collect();
+    let said = render_files(&each, colour);
     let codes = files.iter().flat_map(|file| &file.diagnostics).map(|diagnostic| diagnostic.code);
     let loses_a_line = codes.clone().any(loses_a_line);
-    Ok(Imported { plan, said: rendered.collect(), loses_a_line })
+    Imported { plan, said, loses_a_line }
 }
 
 /// Whether a diagnostic means that a setting of the original is missing in the plan. An option that the original

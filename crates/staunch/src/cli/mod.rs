@@ -22,7 +22,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) use client::exit_code::{FAILED, MISTAKES};
@@ -39,6 +39,7 @@ pub fn main() -> ExitCode {
     #[cfg(unix)]
     sys::block_signals();
     log_stream::log_panics();
+    let usage = std::env::args_os().next().and_then(|program| usage_of_carbon(&program));
     let words = as_original(std::env::args_os());
     if is_verbose_version(&words) {
         return match client::stdio::data(crate::build::verbose().as_bytes()) {
@@ -52,7 +53,7 @@ pub fn main() -> ExitCode {
             Err(_) => ExitCode::from(FAILED),
         };
     }
-    let args = match Args::try_parse_from(&words) {
+    let args = match parsed(&words, usage.as_deref()) {
         Err(error) if error.use_stderr() && is_relay(&words) => return relay::refused(&error),
         parsed => parsed.unwrap_or_else(|error| error.exit()),
     };
@@ -92,6 +93,39 @@ pub fn main() -> ExitCode {
     });
     log_stream::finish();
     code
+}
+
+/// The command line; `usage` is shown by the help of `carbon`.
+fn parsed(words: &[OsString], usage: Option<&str>) -> Result<Args, clap::Error> {
+    let Some(usage) = usage.map(str::to_owned) else { return Args::try_parse_from(words) };
+    let command = Args::command().mut_subcommand("carbon", |carbon| carbon.override_usage(usage));
+    Args::from_arg_matches(&command.try_get_matches_from(words)?)
+}
+
+/// The usage line of a link with the name of one of carbon's programs.
+fn usage_of_carbon(program: &OsString) -> Option<String> {
+    let path = std::path::Path::new(program);
+    let stem = path.file_stem()?.to_str()?;
+    let is_known = cfg!(unix) && words_of(stem)?.first().is_some_and(|word| word == "carbon");
+    is_known
+        .then(|| format!("{} [OPTIONS] start|stop|status", path.file_name().unwrap_or_default().display()))
+}
+
+#[cfg(unix)]
+#[test]
+fn usage_of_a_link_to_carbon_names_the_link() {
+    let help = |words: &[&str]| {
+        let usage = usage_of_carbon(&OsString::from(words[0]));
+        let words = as_original(words.iter().map(OsString::from));
+        parsed(&words, usage.as_deref()).expect_err("help is no run").to_string()
+    };
+    for flag in ["-h", "--help"] {
+        let text = help(&["/opt/graphite/bin/carbon-cache.py", flag]);
+        assert!(text.contains("Usage: carbon-cache.py [OPTIONS] start|stop|status\n"), "{text}");
+    }
+    assert!(
+        help(&["staunch", "carbon", "-h"]).contains("Usage: staunch carbon [OPTIONS] <PROGRAM> <ACTION>")
+    );
 }
 
 /// A signal that ends `staunch top`: any that stops or reloads a daemon.

@@ -282,6 +282,7 @@ fn printed() -> Samples {
         [outputs.copy]\ntype = \"udp\"\nfrom = [\"app\"]\nto = [\"udp://127.0.0.1:9\"]\n\
         queue = { kind = \"disk\" }\n\
         [outputs.file]\ntype = \"graphite_file\"\nfrom = [\"stats\"]\n\
+        [outputs.store]\ntype = \"whisper\"\nfrom = [\"stats\"]\n\
         [sources.waits]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
         [outputs.full]\ntype = \"tcp\"\nfrom = [\"waits\"]\nto = [\"tcp://127.0.0.1:9\"]\n\
         queue = { kind = \"memory\", max_bytes = \"1MiB\", when_full = \"block\" }\n";
@@ -292,7 +293,11 @@ fn printed() -> Samples {
     let lines = format!("{}:1|c\n", "a".repeat(1_000)).repeat(64);
     let text = wait_for("the first flush, and a source that waits for a full queue", || {
         while client.write(lines.as_bytes()).is_ok() {}
-        let all = ["staunch_flush_age_seconds{", "staunch_source_blocked_seconds{"];
+        let all = [
+            "staunch_flush_age_seconds{",
+            "staunch_source_blocked_seconds{",
+            "staunch_store_points_in_memory{",
+        ];
         Some(daemon.get("/metrics").body).filter(|text| all.iter().all(|name| text.contains(name)))
     });
     daemon.stop();

@@ -124,9 +124,20 @@ fn the_kind_of_a_file_follows_from_its_content() {
     let native = "[sources.app]\ntype = \"statsd\"\nlisten = [\"udp://127.0.0.1:0\"]\n";
     let relay = "cluster a forward 127.0.0.1:1;\nmatch * send to a;\n";
     let folder = folder_with("demo.conf", native);
+    let store = |file: &str| {
+        format!(
+            "sources.g = {{ type = \"graphite\", listen = [\"tcp://127.0.0.1:0\"] }}\n[outputs.store]\nschemas_file = \"{file}\"\n\
+             type = \"whisper\"\nfrom = [\"g\"]\n"
+        )
+    };
     for (name, text) in [
         ("relay", relay),
         ("carbon.conf", "[cache]\nLINE_RECEIVER_INTERFACE = 0.0.0.0\n"),
+        ("no-rules.conf", &store("nofile.conf")),
+        ("bad-rules.conf", &store("bad-schemas.conf")),
+        ("bad-schemas.conf", "[all]\npattern = .*\nretentions = 60:never\n"),
+        ("several.conf", "[cache]\nUSER =\n[relay]\nUSER =\n"),
+        ("user.conf", "[cache]\nUSER = carbon\n"),
         ("storage-schemas.conf", "[all]\npattern = .*\nretentions = 60:90d\n"),
         ("local.js", "{ port: 8125 }"),
         ("http.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
@@ -137,14 +148,14 @@ fn the_kind_of_a_file_follows_from_its_content() {
     for (args, code, logged) in [
         (&["check", "demo.conf"][..], 0, ""),
         (&["check", "relay"], 0, ""),
-        (&["check", "carbon.conf"], 2, "staunch import carbon carbon.conf"),
+        (&["check", "carbon.conf"], 2, "staunch import carbon carbon.conf --section cache"),
         (
             &["run", "relay"],
             2,
             "relay is a configuration of carbon-c-relay: run it with `staunch relay -f relay`",
         ),
         (&["queue", "ls", "--config", "relay"], 2, "no data directory"),
-        (&["check", "storage-schemas.conf"], 2, "`staunch import carbon carbon.conf`"),
+        (&["check", "storage-schemas.conf"], 2, "`staunch import carbon carbon.conf --section cache`"),
         (&["check", "http.pem"], 2, "tls = { cert = \"http.pem\" }"),
         (&["check", "."], 2, "there is no file *.toml"),
         (&["check", "packed"], 2, "it is packed with gzip"),
@@ -158,6 +169,16 @@ fn the_kind_of_a_file_follows_from_its_content() {
             0,
             "without PICKLE_RECEIVER_INTERFACE and CACHE_QUERY_INTERFACE it listens on every interface",
         ),
+        (&["import", "carbon", "carbon.conf"], 0, "listens on every interface"),
+        (
+            &["import", "carbon", "several.conf"],
+            2,
+            "several.conf has several daemons: choose one with `--section cache` or `--section relay`",
+        ),
+        (&["import", "carbon", "user.conf"], 1, "some settings of the original are not in it"),
+        (&["check", "no-rules.conf"], 1, "--> no-rules.conf:3:"),
+        (&["check", "no-rules.conf"], 1, "`schemas_file` of output `store`: cannot read nofile.conf"),
+        (&["check", "bad-rules.conf"], 1, "bad-schemas.conf:3: "),
         (&["check", "demo.conf", "relay"], 0, ""),
         (&["check", "demo.conf", "nosuch", "relay"], 2, "cannot read nosuch"),
     ] {

@@ -110,14 +110,15 @@ pub(in crate::admin) async fn drain(
     store: &Arc<OpenStore>,
     body: &Whole,
 ) -> Result<Vec<u8>, Refusal> {
-    let DrainOrder { copies } = order(body)?;
+    let DrainOrder { copies, max_wait_ms } = order(body)?;
     let (outlet, _forms) = queues::find(shared, &store.name)?;
     let account = &outlet.account;
     let settled = || account.sum(0).copies.saturating_sub(account.copies_queued());
     let begun = settled();
     let wanted = copies.unwrap_or_else(|| account.copies_queued());
     let _draining = store.drain();
-    let ends_ns = Clock::mono_ns() + TIME_MAX.as_nanos() as u64;
+    let max_wait = max_wait_ms.map_or(TIME_MAX, |wait_ms| TIME_MAX.min(Duration::from_millis(wait_ms)));
+    let ends_ns = Clock::mono_ns() + max_wait.as_nanos() as u64;
     loop {
         let left = wanted.saturating_sub(settled().saturating_sub(begun)).min(account.copies_queued());
         if left == 0 || Clock::mono_ns() >= ends_ns {

@@ -34,7 +34,7 @@ pub struct Look {
     pub sum: OutputSum,
     /// Waiting bytes.
     pub bytes: u64,
-    /// Age of the oldest block that no sender holds, in nanoseconds.
+    /// Age of the oldest queued block, in nanoseconds; in a queue in memory, of those that no sender holds.
     pub oldest_age_ns: Option<u64>,
     /// Of a queue on disk.
     pub disk: Option<DiskLook>,
@@ -81,8 +81,10 @@ impl Outlet {
         let queue = if found.busy { self.queue_now() } else { self.queue_soon() };
         found.busy = queue.is_none();
         let waiting = queue.map(|mut queue| {
-            if self.knows_oldest(&mut queue) {
-                let age_ns = self.oldest_age_of(&mut queue, now);
+            // A store holds its points for minutes, and they count as queued until they are in their files.
+            let held_ns = queue.on_disk().and_then(|queue| queue.oldest_open_age_ns(now));
+            if held_ns.is_some() || self.knows_oldest(&mut queue) {
+                let age_ns = held_ns.or_else(|| self.oldest_age_of(&mut queue, now));
                 found.oldest_ns = age_ns.map(|age_ns| now.mono_ns.saturating_sub(age_ns));
             }
             found.disk = queue.on_disk().map_or_else(DiskLook::default, |queue| DiskLook::of(queue));

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use config::plan::Plan;
 use model::{Dropped, SECOND_NS};
 use tokio::sync::oneshot::Receiver;
 use tokio::task::JoinSet;
@@ -73,7 +74,7 @@ pub(super) async fn stop(running: Running, original: Option<&dyn Original>) -> a
     supervisor::stopping();
     let timeout_ns = shared.wiring.load().plan.stop_timeout_ms * 1_000_000;
     let deadline_ns = Clock::now().mono_ns + timeout_ns;
-    tracing::info!("stopping: last flush, then at most {} for the outputs", seconds(timeout_ns));
+    tracing::info!("stopping: last flush, then {}", limits(&shared.wiring.load().plan));
     let sources_max_ns = timeout_ns / 100 * SOURCES_STOP_PERCENT;
     let sources_max = Duration::from_nanos(sources_max_ns);
     let sources_until_ns = Clock::mono_ns() + sources_max_ns;
@@ -124,6 +125,18 @@ fn close_outputs(shared: &Shared, deadline_ns: u64, timeout_ns: u64) -> u64 {
         last_ns = last_ns.max(deadline_ns + more_ns);
     }
     last_ns
+}
+
+/// How long the outputs may take: the daemon's limit, and those outputs with a longer one of their own, such as a store.
+fn limits(plan: &Plan) -> String {
+    let (all_ms, mut more) = (plan.stop_timeout_ms, String::new());
+    for output in &plan.outputs {
+        let own_ms = plan.stop_ms_of(output);
+        if own_ms > all_ms {
+            more += &format!(", {} for output `{}`", seconds(own_ms * 1_000_000), output.name);
+        }
+    }
+    format!("at most {} for the outputs{more}", seconds(all_ms * 1_000_000))
 }
 
 /// The time until `until_ns` (monotonic).
