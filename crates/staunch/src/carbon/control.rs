@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 
@@ -14,6 +14,7 @@ use super::places::Places;
 use crate::cli::MISTAKES;
 use crate::daemon::hot_restart::link::CONTROL_FILE;
 use client::stdio;
+use sys::clock::Clock;
 
 /// Longest wait for a process that is stopping: the defaults of `stop_timeout`, of the daemon and of a store, and some seconds.
 const STOP_MAX: Duration = Duration::from_secs(75);
@@ -102,11 +103,11 @@ pub(super) fn status(places: &Places) -> anyhow::Result<ExitCode> {
 /// Waits for the end of a process that is stopping: a stop writes the points in memory, and takes longer than the original's.
 fn wait_while_stopping(places: &Places) -> anyhow::Result<()> {
     let Places { program, instance, data_dir, .. } = places;
-    let begun = Instant::now();
+    let until_ns = Clock::mono_ns() + STOP_MAX.as_nanos() as u64;
     let mut is_said = false;
     while let Found::Process { pid, runs: true } = found(places)?
         && is_stopping(pid, data_dir)
-        && begun.elapsed() < STOP_MAX
+        && Clock::mono_ns() < until_ns
     {
         if !is_said {
             say(&format!("{program} (instance {instance}) with pid {pid} is stopping: waiting for its end"))?;

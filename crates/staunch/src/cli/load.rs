@@ -79,7 +79,8 @@ impl Loaded {
         let wrong = self.plan.as_ref().map(tls::mistakes).unwrap_or_default();
         self.diagnostics.extend(wrong.into_iter().map(|(_only, wrong)| wrong));
         self.diagnostics.extend(self.plan.as_ref().and_then(crate::disk_room::warning));
-        let rules = self.plan.as_ref().map(|plan| rule_files::mistakes(plan, &self.text)).unwrap_or_default();
+        let rules = self.plan.as_ref().map(|plan| rule_files::mistakes(plan, &self.text, &read));
+        let rules = rules.unwrap_or_default();
         self.diagnostics.extend(rules);
         self
     }

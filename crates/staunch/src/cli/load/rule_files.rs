@@ -5,16 +5,17 @@ use std::path::Path;
 use config::diagnostic::{Code, Diagnostic, Place, has_errors};
 use config::plan::{OutputKind, Plan};
 
-use super::read;
+/// The name of a file and its text.
+type Read<'a> = &'a dyn Fn(&Path) -> anyhow::Result<(String, String)>;
 
-type Read = fn(&str) -> Vec<Diagnostic>;
+type Check = fn(&str) -> Vec<Diagnostic>;
 
 /// Files that cannot be read or have errors, each as one error at the place of its path in `text`.
-pub(super) fn mistakes(plan: &Plan, text: &str) -> Vec<Diagnostic> {
+pub(super) fn mistakes(plan: &Plan, text: &str, read: Read<'_>) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
     for output in &plan.outputs {
         let OutputKind::Whisper(store) = &output.kind else { continue };
-        let files: [(&str, Option<&Path>, Read); 2] = [
+        let files: [(&str, Option<&Path>, Check); 2] = [
             ("schemas_file", store.schemas_file.as_deref(), |text| import::carbon::storage_schemas(text).1),
             ("aggregations_file", store.aggregations_file.as_deref(), |text| {
                 import::carbon::storage_aggregations(text).1
@@ -22,7 +23,7 @@ pub(super) fn mistakes(plan: &Plan, text: &str) -> Vec<Diagnostic> {
         ];
         for (key, path, of) in files {
             let Some(path) = path else { continue };
-            if let Some(why) = mistake(path, of) {
+            if let Some(why) = mistake(path, read, of) {
                 let message = format!("`{key}` of output `{}`: {why}", output.name);
                 let error = Diagnostic::error(Code::IncludeUnread, message).label("no rules");
                 wrong.push(match place_of(path, text) {
@@ -36,7 +37,7 @@ pub(super) fn mistakes(plan: &Plan, text: &str) -> Vec<Diagnostic> {
 }
 
 /// Why a file gives no rules: the system's words, or its first error with its line.
-fn mistake(path: &Path, of: Read) -> Option<String> {
+fn mistake(path: &Path, read: Read<'_>, of: Check) -> Option<String> {
     let text = match read(path) {
         Ok((_, text)) => text,
         Err(error) => return Some(format!("{error:#}")),
