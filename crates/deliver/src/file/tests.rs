@@ -221,7 +221,7 @@ fn a_file_that_cannot_be_opened_is_logged_at_start() {
     let mut world = World::bounded(100, 1);
     assert_eq!(world.poll(), FileAction::Open);
     world.sender.on_error(world.now);
-    assert_eq!(world.sender.take_state_change(), Some(StateChange::Down { failure: Failure::ConnectFailed }));
+    assert_eq!(world.sender.take_state_change(), Some(StateChange::Down { failure: Failure::OpenFailed }));
     assert!(matches!(world.poll(), FileAction::WaitUntil(_)));
 }
 
