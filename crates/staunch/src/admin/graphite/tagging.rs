@@ -71,7 +71,8 @@ pub(super) fn answer(
 #[test]
 fn only_requests_from_this_machine_change_names() {
     let parameters = Parameters::new("path=a;b=c", b"").expect("valid");
-    let source = config::diagnostic::Source { name: "test", text: "" };
+    let text = "[sources.s]\ntype = \"graphite\"\n[outputs.o]\ntype = \"graphite_file\"\nfrom = [\"s\"]\n";
+    let source = config::diagnostic::Source { name: "test", text };
     let (plan, diagnostics) = config::check(source, config::Format::Toml);
     let plan = plan.unwrap_or_else(|| panic!("{diagnostics:?}"));
     for path in ["/tags/tagSeries", "/tags/tagMultiSeries", "/tags/delSeries"] {
