@@ -6,6 +6,7 @@
 mod samples;
 pub mod table;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arcstr::{ArcStr, literal};
@@ -135,11 +136,11 @@ fn best(list: &Value, mut wins: impl FnMut(&Number, &Number) -> Result<bool, Thr
 }
 
 fn maximum(args: &[Value], _: &mut Folding<'_>) -> Folded {
-    best(&args[0], |new, old| Ok(!fields::is_less(new, old)))
+    best(&args[0], |new, old| Ok(new.compare(old).is_some_and(Ordering::is_ge)))
 }
 
 fn minimum(args: &[Value], _: &mut Folding<'_>) -> Folded {
-    best(&args[0], |new, old| Ok(!fields::is_less(old, new)))
+    best(&args[0], |new, old| Ok(new.compare(old).is_some_and(Ordering::is_le)))
 }
 
 fn extremum(args: &[Value], folding: &mut Folding<'_>) -> Folded {

@@ -286,6 +286,8 @@ fn own_bytes(event: &Event) -> u32 {
 fn is_same_list(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Vector(a), Value::Vector(b)) => Arc::ptr_eq(a, b),
+        // Only vectors are counted, and a list of the same tags is equal to one.
+        (Value::Vector(_), _) | (_, Value::Vector(_)) => false,
         (a, b) => Value::equal(a, b),
     }
 }

@@ -242,10 +242,13 @@ impl By {
     }
 }
 
+/// Longest time for which an event's ttl keeps its fork: 30 days. Whoever sends events sets it.
+const IDLE_US_MAX: i64 = 30 * 24 * 3600 * 1_000_000;
+
 /// How long the fork of an event may be idle.
 fn idle_us(value: &Value, turn: &Turn<'_>) -> i64 {
     let ttl_us = fields::get(value, Field::Ttl).as_number().map_or(0, fields::to_us);
-    ttl_us.max(turn.limits().fork_idle_us)
+    ttl_us.min(IDLE_US_MAX).max(turn.limits().fork_idle_us)
 }
 
 fn is_same(a: &[Value], b: &[Value]) -> bool {

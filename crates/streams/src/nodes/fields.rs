@@ -216,12 +216,41 @@ pub fn is_less(a: &Number, b: &Number) -> bool {
     a.compare(b) == Some(Ordering::Less)
 }
 
-/// An order of numbers for sorting: what is not a number equals any other.
+/// An order of numbers for sorting; what is not a number comes last. It is total, for `sort` refuses any other: an integer and a double are
+/// compared in double precision, so three of them could otherwise stand in a circle.
 pub fn order(a: &Number, b: &Number) -> Ordering {
-    match (a.as_f64().is_nan(), b.as_f64().is_nan()) {
-        (false, false) => a.compare(b).unwrap_or(Ordering::Equal),
-        // A total order, for `sort` refuses any other.
+    let is_exact = |number: &Number| match number {
+        Number::Int(_) | Number::Big(_) | Number::Ratio(_) => true,
+        Number::Float(_) | Number::Double(_) => false,
+    };
+    let (in_double, other) = (a.as_f64(), b.as_f64());
+    let by_value = in_double.partial_cmp(&other).unwrap_or_else(|| in_double.is_nan().cmp(&other.is_nan()));
+    by_value.then_with(|| match (is_exact(a), is_exact(b)) {
+        (true, true) => a.compare(b).unwrap_or(Ordering::Equal),
         (a, b) => a.cmp(&b),
+    })
+}
+
+#[test]
+fn numbers_of_all_sorts_have_one_order() {
+    use num_bigint::BigInt;
+    const EDGE: i64 = 1 << 53;
+    let big = |by: i64| Number::Big(Arc::new(BigInt::from(EDGE) + by));
+    let numbers = [
+        Number::Double(f64::NEG_INFINITY),
+        Number::Double(EDGE as f64),
+        Number::Int(EDGE),
+        Number::Int(EDGE + 1),
+        big(2),
+        Number::Double(EDGE as f64 + 4.0),
+        Number::Int(EDGE + 4),
+        Number::Double(f64::INFINITY),
+        Number::Double(f64::NAN),
+    ];
+    for (at, a) in numbers.iter().enumerate() {
+        for (other, b) in numbers.iter().enumerate() {
+            assert_eq!(order(a, b), at.cmp(&other), "{a:?} {b:?}");
+        }
     }
 }
 

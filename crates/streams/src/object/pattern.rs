@@ -130,6 +130,8 @@ fn escape(rest: &mut std::str::Chars<'_>, in_class: bool, to: &mut String) {
             *rest = after.chars();
         }
         'E' => {}
+        // The engine's own `\\K`, which Java does not have, moves the start of a match behind its end: `\\Y` is an error in both.
+        'K' if !in_class => to.push_str(r"\Y"),
         'p' | 'P' => property(part == 'P', rest, to, &class),
         // A sign that Java lets one escape and the engine does not.
         other if !other.is_ascii_alphanumeric() => literal(other, to),
@@ -195,4 +197,12 @@ fn posix(name: &str) -> Option<&'static str> {
         "Space" => r" \t\n\x0B\f\r",
         _ => return None,
     })
+}
+
+#[test]
+fn escapes_that_java_does_not_have_are_errors() {
+    for source in [r"a\K", r"(?=a\K)", r"\Y"] {
+        assert!(Pattern::new(source.into()).is_err(), "{source}");
+    }
+    assert!(Pattern::new(r"[\w]\b".into()).is_ok());
 }

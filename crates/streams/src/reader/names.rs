@@ -5,6 +5,9 @@ use arcstr::ArcStr;
 /// Most brackets and quotes around a form.
 pub const DEPTH_MAX: u32 = 128;
 
+/// Backquotes within backquotes, at most: each one makes the form some six times as large.
+pub const BACKQUOTES_MAX: u32 = 3;
+
 /// What the reader asks about names.
 pub trait Names {
     /// The current namespace.

@@ -78,6 +78,10 @@ fn nesting_has_a_limit() {
     assert!(read_all(&format!("{}{}", "(".repeat(depth), ")".repeat(depth))).is_ok());
     assert!(read_all(&format!("{}{}", "(".repeat(depth + 1), ")".repeat(depth + 1))).is_err());
     assert!(read_all(&"'".repeat(100_000)).is_err());
+    // Each backquote multiplies the form.
+    assert!(read_all("```a").is_ok() && read_all("(`a `(b `c) `d `e `f)").is_ok());
+    let error = read_all("````a").map(|_| ()).map_err(|error| error.to_string());
+    assert_eq!(error, Err("t:1:4: more than 3 backquotes within each other".to_owned()));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arcstr::ArcStr;
 
 use super::error::ReadError;
-use super::names::{DEPTH_MAX, Names};
+use super::names::{BACKQUOTES_MAX, DEPTH_MAX, Names};
 use super::text::{Characters, named_character, unclosed};
 use super::{numbers, syntax_quote};
 use crate::collections::list::List;
@@ -26,6 +26,8 @@ type Read<T> = Result<T, ReadError>;
 pub(super) struct Forms<'t> {
     text: Characters<'t>,
     depth: u32,
+    /// Backquotes around the form.
+    backquotes: u32,
     /// The arguments of the `#(…)` around the form: how many, and whether `%&` is among them.
     lambda: Option<Arguments>,
 }
@@ -39,7 +41,7 @@ struct Arguments {
 
 impl<'t> Forms<'t> {
     pub(super) fn new(text: &'t str, file: ArcStr) -> Self {
-        Forms { text: Characters::new(text, file), depth: 0, lambda: None }
+        Forms { text: Characters::new(text, file), depth: 0, backquotes: 0, lambda: None }
     }
 
     pub(super) fn position(&self) -> Position {
@@ -86,7 +88,13 @@ impl<'t> Forms<'t> {
             '^' => self.with_meta(names)?,
             '`' => {
                 self.text.take();
+                if self.backquotes == BACKQUOTES_MAX {
+                    let message = format!("more than {BACKQUOTES_MAX} backquotes within each other");
+                    return Err(ReadError::new(at, message));
+                }
+                self.backquotes += 1;
                 let form = self.required(&at, "`", names)?;
+                self.backquotes -= 1;
                 syntax_quote::expand(&form, names)
             }
             '~' if self.text.peek_second() == Some('@') => {

@@ -165,6 +165,30 @@ fn equal_texts_and_tags_are_kept_once() {
 }
 
 #[test]
+fn lists_and_vectors_of_the_same_tags_may_follow_each_other() {
+    let with = |value: &Value, state: &str, metric: i64| {
+        let mut event = event("a", "s", metric);
+        event.set(Field::Tags, value.clone());
+        event.set(Field::State, text(state));
+        event
+    };
+    let (vector, list) = (tags(&["x"]), Value::list([text("x")]));
+    let sorts = [vector, list, tags(&["y"]), Value::Nil];
+    for first in &sorts {
+        for second in &sorts {
+            for third in &sorts {
+                let mut index =
+                    index_of([with(first, "ok", 1), with(second, "bad", 2), with(third, "ok", 3)]);
+                let kept = index.lookup(&text("a"), &text("s")).unwrap();
+                assert!(Value::equal(kept.get(Field::Tags), third));
+                index.insert(Arc::new(with(third, "expired", 4))).unwrap();
+                assert_eq!(index.len(), 0);
+            }
+        }
+    }
+}
+
+#[test]
 fn deletes_are_exact_or_by_fields() {
     let mut index = index_of([event("a", "s", 1), event("a", "t", 2), event("b", "s", 3)]);
     assert!(index.delete_exactly(&Arc::new(event("a", "s", 9))).is_none(), "it has changed");
