@@ -251,6 +251,7 @@ fn only_pages_of_allowed_origins_get_data_as_a_script() {
         [sources.lines]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
         [outputs.store]\ntype = \"whisper\"\nfrom = [\"lines\"]\n";
     let mut daemon = Builder::native(config).start();
+    daemon.wait_logged("files of series");
     for (referer, function, status) in [
         ("https://wiki.example.org/page?x", "show", "200"),
         ("https://wiki.example.org", "show", "200"),
