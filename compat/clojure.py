@@ -39,7 +39,7 @@ INTENDED = [
     (r"", r"^!", r"^!", "which of two wrong arguments is named, and by which class"),
     (r"^\((find|rseq|peek|nth|contains\?|distinct|drop|take|keys|vals) ", r"^!", r"", "arguments of a wrong type are taken all the same"),
     (r"^\((take|drop) -?\d+/\d|^\(drop ", r"^!", r"", "a sequence is computed later"),
-    (r"^\(get \"", r"^\\\\", r"^nil", "an index of a text is an integer"),
+    (r"^\(get \"", r"^\\", r"^nil", "an index of a text is an integer"),
     (r"^\(/ ", r"^(##|-?\d)", r"ArithmeticException", "a zero in double precision: Clojure's compiler divides literals otherwise than values"),
     (r"", r"^-?\d\.\d{15,}E", r"^-?\d\.\d{14,}E", "java before 19 prints more digits than the shortest"),
     (r"", r"#object|#error", r"", "what is only for humans"),
