@@ -5,7 +5,7 @@
 //!
 //! - [`value`], [`event`], [`number`]: what the language computes with. An event is a value like any other.
 //! - [`collections`], [`function`], [`object`], [`symbol`]: what values are made of.
-//! - [`compare`], [`hash`], [`arithmetic`], [`print`]: what can be done with values without running code.
+//! - [`compare`], [`hash`], [`arithmetic`], [`mod@print`]: what can be done with values without running code.
 //! - [`reader`]: text to forms, with positions. [`language`]: forms to closures, and Clojure's own functions.
 //! - [`graph`]: who feeds whom, and timers. [`nodes`], [`folds`]: what Riemann's streams and folds compute.
 //! - [`query`]: the query language. [`index`]: the latest event of each host and service.

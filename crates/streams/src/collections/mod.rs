@@ -1,6 +1,6 @@
 //! The persistent collections of the language, over any sort of element.
 //!
-//! They do not know [`crate::value::Value`]: what they need of it is the trait [`Element`].
+//! They do not know [`crate::value::Value`]: what they need of it is the trait [`element::Element`].
 
 pub mod element;
 pub mod later;

@@ -57,7 +57,7 @@ pub enum Change {
 /// An event that a sweep removed.
 #[derive(Clone, Debug)]
 pub struct Expired {
-    /// As it was in the index. [`expired_event`] makes the event to publish of it.
+    /// As it was in the index. [`expired_event`](super::expired_event) makes the event to publish of it.
     pub event: Arc<Event>,
     /// [`Age::Expired`], or [`Age::Unknown`] for an event whose ttl or time is no number: it is dropped with an error.
     pub age: Age,
