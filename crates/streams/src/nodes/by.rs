@@ -242,7 +242,7 @@ impl By {
     }
 }
 
-/// Longest time for which an event's ttl keeps its fork: 30 days. Whoever sends events sets it.
+/// Longest time for which an event's ttl keeps its fork: 30 days, for clients choose it.
 const IDLE_US_MAX: i64 = 30 * 24 * 3600 * 1_000_000;
 
 /// How long the fork of an event may be idle.

@@ -1,3 +1,5 @@
+//! Inserts: what is kept, replaced, removed or rejected, and the memory of it.
+
 use std::sync::Arc;
 
 use super::super::{Change, Index, Limits, Reject, same_fields};
