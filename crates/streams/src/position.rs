@@ -1,4 +1,4 @@
-//! Where a form stands in a file of the config.
+//! The place of a form in a file of the config.
 
 use std::fmt;
 

@@ -217,7 +217,7 @@ pub fn is_less(a: &Number, b: &Number) -> bool {
 }
 
 /// An order of numbers for sorting; what is not a number comes last. It is total, for `sort` refuses any other: an integer and a double are
-/// compared in double precision, so three of them could otherwise stand in a circle.
+/// compared in double precision, so without this, three of them could have no order.
 pub fn order(a: &Number, b: &Number) -> Ordering {
     let is_exact = |number: &Number| match number {
         Number::Int(_) | Number::Big(_) | Number::Ratio(_) => true,

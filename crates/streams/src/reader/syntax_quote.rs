@@ -83,7 +83,7 @@ impl Expansion<'_> {
     }
 }
 
-/// What stands in `(name x)`.
+/// The argument of `(name x)`.
 fn hole(form: &Value, name: &str) -> Option<Value> {
     let Value::List(list) = form else { return None };
     let mut items = list.iter();

@@ -63,7 +63,7 @@ pub(super) fn find(name: &str) -> Option<Special> {
         "try" => |analyzer, forms, _| analyzer.try_form(forms),
         "binding" => |analyzer, forms, _| analyzer.binding_form(forms, false),
         "with-redefs" => |analyzer, forms, _| analyzer.binding_form(forms, true),
-        "catch" | "finally" => |analyzer, _, _| analyzer.complain("it only stands in `try`"),
+        "catch" | "finally" => |analyzer, _, _| analyzer.complain("it is only allowed in `try`"),
         "new" => |analyzer, forms, _| analyzer.new_form(forms),
         "." => |analyzer, forms, _| analyzer.dot_form(forms),
         _ => return None,

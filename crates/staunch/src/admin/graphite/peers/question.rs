@@ -68,7 +68,7 @@ impl Question for SeriesOf {
     }
 }
 
-/// A selector as a target. Texts have no escapes there: each stands in the quotes that it does not contain.
+/// A selector as a target. Texts have no escapes there: each is between the quotes that it does not contain.
 fn target(selector: &Selector) -> String {
     match selector {
         Selector::Glob(path) => path.clone(),
