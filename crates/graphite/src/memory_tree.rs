@@ -1,7 +1,8 @@
 //! A tree of files in memory, for tests, the fuzz target and the simulator. It counts calls, and fails on request.
 //!
 //! Never part of a packet's path. A power loss leaves what was synced ([`MemoryTree::after_power_loss`]). After a sync that failed, what
-//! was written before it is still read, and is not written by later syncs: so does Linux, which reports such an error once.
+//! was written before it is still read, and later syncs leave it in memory: so does Linux, which reports such an error once. A write to
+//! the same page brings all of the page to the disk, as it does there.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,8 +51,8 @@ const PAGE_BYTES: usize = 4096;
 enum Change {
     Write {
         file: usize,
+        /// Where the first page that it changed begins.
         start: usize,
-        end: usize,
         /// The file became longer.
         grows: bool,
         /// The pages that it changed, whole, as they were after it.
@@ -93,10 +94,10 @@ impl State {
         files.resize(self.files.len(), Vec::new());
         for change in unsynced {
             match change {
-                Change::Write { file, start, end, .. } => {
-                    let (from, to) = (&self.files[file], &mut files[file]);
-                    to.resize(from.len(), 0);
-                    to[start..end].copy_from_slice(&from[start..end]);
+                Change::Write { file, start, pages, .. } => {
+                    let to = &mut files[file];
+                    to.resize(self.files[file].len(), 0);
+                    to[start..start + pages.len()].copy_from_slice(&pages);
                 }
                 Change::Extend { file, bytes } => {
                     let longer = files[file].len().max(bytes);
@@ -149,9 +150,9 @@ impl State {
             file.resize(end, 0);
         }
         file[start..end].copy_from_slice(bytes);
-        let pages =
-            file[start - start % PAGE_BYTES..file.len().min(end.next_multiple_of(PAGE_BYTES))].to_vec();
-        self.unsynced.push(Change::Write { file: index, start, end, grows, pages });
+        let first = start - start % PAGE_BYTES;
+        let pages = file[first..file.len().min(end.next_multiple_of(PAGE_BYTES))].to_vec();
+        self.unsynced.push(Change::Write { file: index, start: first, grows, pages });
         self.modified.insert(index, self.now);
         result
     }
@@ -228,10 +229,11 @@ impl MemoryTree {
                         files[*file].resize(longer, 0);
                     }
                 }
-                Change::Write { file, start, grows, pages, .. } => {
-                    let (to, first) = (&mut files[*file], start - start % PAGE_BYTES);
+                Change::Write { file, start, grows, pages } => {
+                    let to = &mut files[*file];
                     for (at, page) in pages.chunks(PAGE_BYTES).enumerate() {
-                        let place = first + at * PAGE_BYTES..first + at * PAGE_BYTES + page.len();
+                        let first = start + at * PAGE_BYTES;
+                        let place = first..first + page.len();
                         if keeps() && (*grows || place.end <= to.len()) {
                             to.resize(to.len().max(place.end), 0);
                             to[place].copy_from_slice(page);
@@ -488,5 +490,19 @@ mod tests {
         assert_eq!(tree.exists("a/d.wsp"), Ok(false));
         assert_eq!(file.read_at(0, &mut bytes), Ok(()), "an open file stays usable");
         assert_eq!(tree.open_to_read("a/d.wsp").err(), Some(DiskError::NotFound));
+    }
+    #[test]
+    fn after_a_failed_sync_a_page_reaches_the_disk_with_the_next_write_to_it() {
+        let tree = MemoryTree::with_file("f", &[1; PAGE_BYTES + 2]).expect("a path");
+        tree.set_faults(Faults { sync_fails: true, ..Faults::default() });
+        tree.sync_all().expect_err("a fault");
+        let file = tree.open("f").expect("it exists");
+        file.write_at(1, &[2]).expect("no fault");
+        tree.sync_all().expect("no fault");
+        let mut want = vec![1; PAGE_BYTES];
+        want[1] = 2;
+        want.extend([0, 0]);
+        assert_eq!(tree.after_power_loss().bytes("f"), Ok(want));
+        assert_eq!(file.read_at(PAGE_BYTES as u64, &mut [0]), Ok(()), "and all of it is read until then");
     }
 }

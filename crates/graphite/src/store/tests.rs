@@ -565,6 +565,25 @@ proptest! {
 }
 
 #[test]
+fn a_header_that_is_cut_short_after_a_failed_sync_loses_no_point() {
+    let mut world = World::new();
+    let steps = [
+        Step::Block(vec![(0, 0, 0)]),
+        Step::Write(1),
+        Step::FailedSync,
+        Step::Fault(0),
+        Step::Write(1),
+        Step::Settle,
+        Step::Crash(true),
+        Step::Write(1),
+    ];
+    for step in steps {
+        world.take(step);
+        world.check();
+    }
+}
+
+#[test]
 fn names_that_are_only_in_the_saved_catalog_are_found_after_a_start() {
     use crate::catalog::saved::Reader as SavedReader;
 
