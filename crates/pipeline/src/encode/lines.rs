@@ -31,6 +31,22 @@ enum Wrap {
     Length,
 }
 
+impl Wrap {
+    /// Appends a packet of `lines` lines as a frame.
+    fn frame(self, packet: &[u8], lines: u32, open: &mut OpenBlock) {
+        if self == Wrap::Length {
+            // Lines of a packet are limited by the size of a datagram or of a stream's line.
+            let length = u32::try_from(packet.len()).expect("a packet is under 4 GiB");
+            open.bytes.extend_from_slice(&length.to_le_bytes());
+        }
+        open.bytes.extend_from_slice(packet);
+        if self == Wrap::LineFeed {
+            open.bytes.push(b'\n');
+        }
+        open.end_frame(lines);
+    }
+}
+
 /// State of one output of lines.
 pub(crate) struct Lines {
     stage: Stage,
@@ -224,33 +240,24 @@ impl Lines {
     /// Moves `text` to frames, or to the packer.
     fn pack(&mut self, now: Now, open: &mut OpenBlock) {
         match &mut self.packer {
-            Some(packer) => packer.push(&self.text, now.mono_ns, &mut self.packed),
-            None => {
-                lines(&self.text).for_each(|line| self.packed.push(line.of(&self.text)));
+            Some(packer) => {
+                packer.push(&self.text, now.mono_ns, &mut self.packed);
+                self.frame(open);
             }
+            None => lines(&self.text).for_each(|line| self.wrap.frame(line.of(&self.text), 1, open)),
         }
-        self.frame(open);
         self.text.clear();
         self.text.shrink_to(TEXT_KEPT_BYTES);
-        self.packed.bytes.shrink_to(TEXT_KEPT_BYTES);
     }
 
     /// Turns closed packets into frames.
     fn frame(&mut self, open: &mut OpenBlock) {
         for packet in self.packed.iter() {
-            if self.wrap == Wrap::Length {
-                // Lines of a packet are limited by the size of a datagram or of a stream's line.
-                let length = u32::try_from(packet.len()).expect("a packet is under 4 GiB");
-                open.bytes.extend_from_slice(&length.to_le_bytes());
-            }
-            open.bytes.extend_from_slice(packet);
-            if self.wrap == Wrap::LineFeed {
-                open.bytes.push(b'\n');
-            }
             let lines = memchr::memchr_iter(b'\n', packet).count() + 1;
-            open.end_frame(u32::try_from(lines).expect("a packet is under 4 GiB"));
+            self.wrap.frame(packet, u32::try_from(lines).expect("a packet is under 4 GiB"), open);
         }
         self.packed.clear();
+        self.packed.bytes.shrink_to(TEXT_KEPT_BYTES);
     }
 
     /// When a line has waited long enough for others; none when none waits.
