@@ -85,6 +85,7 @@ storms:
 	cargo run --profile storms --locked --package xtask -- sim --seeds $(or $(SEEDS),2000)
 	cargo run --profile storms --locked --package xtask -- sim --relay --seeds $(or $(SEEDS),2000)
 	cargo run --profile storms --locked --package xtask -- sim --clock --seeds $(or $(SEEDS),2000)
+	cargo run --profile storms --locked --package xtask -- sim --store --seeds $(or $(SEEDS),2000)
 
 compat: tools
 	cargo build --locked --package staunch
