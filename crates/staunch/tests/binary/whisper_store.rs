@@ -11,6 +11,7 @@ use graphite::whisper::WhisperFile;
 use model::FileTree as _;
 use sys::tree::Tree;
 
+use crate::disk_queue::SmallDisk;
 use crate::support::{Builder, Daemon, wait_for};
 
 fn config(tree: &Path, more: &str) -> String {
@@ -146,6 +147,46 @@ fn a_folder_that_cannot_be_used_is_named_and_tried_again() {
     assert_eq!(stored(&tree, 9, now() - 600).len(), 1);
 }
 
+#[test]
+fn a_read_only_tree_answers_queries_and_gets_its_points_when_that_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path().join("whisper");
+    let Some(_disk) = SmallDisk::mount(&tree, 8) else {
+        return crate::support::skip("whisper_store", "nothing can be mounted here");
+    };
+    let remount = |how: &str| {
+        let options = format!("remount,{how}");
+        let ran = std::process::Command::new("mount").args(["-o", &options]).arg(&tree).status();
+        assert!(ran.expect("it runs").success());
+    };
+    let rules = "write_after = \"1s\"\nschemas = [{ pattern = \"\", retentions = \"10s:1h\" }]\n";
+    let mut daemon = Builder::native(&config(&tree, rules)).start();
+    let start = now() - 60;
+    send(&daemon, 0..3, start, 1.0);
+    daemon.wait_output("store", "queued", 0);
+    daemon.stop();
+    remount("ro");
+    daemon.start_again();
+    daemon.wait_logged("Read-only file system");
+    daemon.wait_logged("3 files of series");
+    send(&daemon, 2..5, start + 10, 2.0);
+    let found = daemon.get("/metrics/find?query=hosts.*");
+    assert_eq!(found.body.matches("hosts.h").count(), 5, "{}", found.body);
+    let answer = |series: u32| {
+        let target = format!("/render?format=raw&from=-5min&target=hosts.h{series}.load");
+        daemon.get(&target).body.matches(".0").count()
+    };
+    assert_eq!((answer(1), answer(2), answer(4)), (1, 2, 1));
+    let store = daemon.output("store");
+    assert_eq!((&store["state"], &store["last_error"]), (&"down".into(), &"write_failed".into()));
+    assert_eq!(Daemon::number(&store, "queued"), 3);
+    remount("rw");
+    daemon.wait_output("store", "queued", 0);
+    daemon.stop();
+    assert_eq!(stored(&tree, 2, start), [(start, 1.0), (start + 10, 2.0)]);
+    assert_eq!(stored(&tree, 4, start), [(start + 10, 2.0)]);
+}
+
 /// Steps of the archives of a series.
 fn steps(tree: &Path, series: u32) -> Vec<u32> {
     let tree = Tree::open_read_only(tree.to_owned()).expect("a folder");
@@ -171,6 +212,12 @@ fn files_that_cannot_be_written_are_named_and_hold_up_no_other() {
     assert_eq!(daemon.output("store")["state"], "up");
     let named = daemon.stderr().lines().filter(|line| line.contains("its points wait")).count();
     assert!((1..=20).contains(&named), "{named} lines");
+    let store = &daemon.json("/api/v1/stores")["stores"][0];
+    assert!(store["files_bad"].as_u64() >= Some(100), "{store}");
+    let (bad, first) = (&store["bad_files"], &store["bad_files"][0]);
+    assert_eq!(bad.as_array().map(Vec::len), Some(20), "{bad}");
+    assert!(first["path"].as_str().is_some_and(|path| path.ends_with("/load.wsp")), "{first}");
+    assert!(first["error"].as_str().is_some_and(|error| !error.is_empty()), "{first}");
     daemon.assert_sums_hold();
     daemon.stop();
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use serde::Serialize;
 
 use crate::daemon::shared::Shared;
-use crate::daemon::shared::stores::OpenStore;
+use crate::daemon::shared::stores::{BadFiles, OpenStore};
 
 /// The page.
 #[derive(Debug, Serialize)]
@@ -62,6 +62,20 @@ pub struct StoreRow {
     pub files_hashed: u64,
     /// Files that are none of whisper.
     pub files_foreign: u64,
+    /// Files that could not be written since all of them were last tried again, which happens every ten minutes. One that was tried several
+    /// times counts several times.
+    pub files_bad: u64,
+    /// The first 20 of them.
+    pub bad_files: Vec<BadFile>,
+}
+
+/// A file that could not be written.
+#[derive(Debug, Serialize)]
+pub struct BadFile {
+    /// Its path in the store.
+    pub path: String,
+    /// What is wrong with it.
+    pub error: String,
 }
 
 /// All stores.
@@ -72,6 +86,7 @@ pub fn page(shared: &Shared) -> StoresPage {
 fn row(open: &OpenStore) -> StoreRow {
     let (points, series) = open.store.pending();
     let (walk, walk_done) = open.walk.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let BadFiles { count, named } = open.bad_files.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let figures = &open.figures;
     StoreRow {
         name: open.name.clone(),
@@ -95,5 +110,7 @@ fn row(open: &OpenStore) -> StoreRow {
         files_found: walk.files,
         files_hashed: walk.hashed,
         files_foreign: walk.foreign,
+        files_bad: count,
+        bad_files: named.into_iter().map(|(path, error)| BadFile { path, error }).collect(),
     }
 }

@@ -21,6 +21,8 @@ pub struct OpenStore {
     pub walk: Mutex<(WalkReport, bool)>,
     /// What was done since it was opened.
     pub figures: StoreFigures,
+    /// Files that could not be written.
+    pub bad_files: Mutex<BadFiles>,
     /// Requests that wait until all points are in their files.
     pub drains: AtomicUsize,
 }
@@ -40,6 +42,30 @@ pub struct Draining(Arc<OpenStore>);
 impl Drop for Draining {
     fn drop(&mut self) {
         self.0.drains.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Most files of [`BadFiles`] with their names.
+pub const BAD_FILES_NAMED_MAX: usize = 20;
+
+/// Files that could not be written since all of them were last tried again.
+#[derive(Clone, Debug, Default)]
+pub struct BadFiles {
+    /// How many.
+    pub count: u64,
+    /// The first ones: the path of each in the tree, and why.
+    pub named: Vec<(String, String)>,
+}
+
+impl BadFiles {
+    /// One more. True when it is named.
+    pub fn add(&mut self, path: &str, why: String) -> bool {
+        self.count += 1;
+        let is_named = self.named.len() < BAD_FILES_NAMED_MAX;
+        if is_named {
+            self.named.push((path.to_owned(), why));
+        }
+        is_named
     }
 }
 

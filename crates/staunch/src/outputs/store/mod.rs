@@ -10,6 +10,7 @@ mod opening;
 mod running;
 mod saved_names;
 mod upkeep;
+mod writer_lock;
 mod writing;
 
 use std::path::Path;
@@ -57,10 +58,10 @@ fn serve(
     stores: &Stores,
     (sender, teller): (StoreSender, Teller),
 ) -> (StoreSender, Teller) {
-    let Opened { store, tree, names, _lock } = opened;
-    let walk = Mutex::default();
+    let Opened { store, tree, names, lock } = opened;
     let (name, figures) = (outlet.name.clone(), StoreFigures::default());
-    let open = Arc::new(OpenStore { name, store, tree, walk, figures, drains: AtomicUsize::new(0) });
+    let (walk, bad_files, drains) = (Mutex::default(), Mutex::default(), AtomicUsize::new(0));
+    let open = Arc::new(OpenStore { name, store, tree, walk, figures, bad_files, drains });
     stores.add(&open);
     let (ends, has_written, sync_failed) = Default::default();
     let sender = Mutex::new(sender);
@@ -68,7 +69,7 @@ fn serve(
     let teller = Mutex::new(teller);
     std::thread::scope(|scope| {
         let writing = std::thread::Builder::new().name(format!("whisper {}", outlet.name));
-        let started = writing.spawn_scoped(scope, || writing::run(&running, names, &teller));
+        let started = writing.spawn_scoped(scope, || writing::run(&running, names, lock, &teller));
         if let Err(error) = &started {
             let name = &outlet.name;
             tracing::error!(

@@ -1,6 +1,6 @@
-//! Opens the folder of a store: its rules, and the lock against another writer.
+//! Opens the folder of a store, with its rules.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 
@@ -11,9 +11,7 @@ use graphite::whisper::names::NameOptions;
 use sys::tree::Tree;
 
 use super::saved_names::SavedNames;
-
-/// Locked by the daemon that writes to a tree.
-const LOCK_FILE: &str = ".staunch-writer";
+use super::writer_lock::WriterLock;
 
 /// In a folder that Staunch created, or that was empty: only there are files removed because of `max_bytes`.
 const MARKER_FILE: &str = ".staunch-store";
@@ -23,8 +21,7 @@ pub(super) struct Opened {
     pub(super) store: Store,
     pub(super) tree: Tree,
     pub(super) names: SavedNames,
-    /// The lock ends when it is dropped.
-    pub(super) _lock: Option<File>,
+    pub(super) lock: WriterLock,
 }
 
 /// Opens the folder of a plan, and reads the names that were saved in `names`. `output` is named in the log.
@@ -33,10 +30,10 @@ pub(super) fn open(plan: &WhisperPlan, names: &Path, output: &str) -> io::Result
     let is_new = is_empty(&plan.path)?;
     let tree = Tree::open(plan.path.clone())?;
     mark(plan, is_new)?;
-    let _lock = if plan.lock { None } else { Some(lock(&plan.path)?) };
+    let lock = WriterLock::take(plan)?;
     let (options, seed) = (options(plan), sys::random_seed());
     let (names, catalog) = SavedNames::open(names.to_owned(), options.catalog_limits(), seed, output)?;
-    Ok(Opened { store: Store::with_names(options, rules, seed, catalog), tree, names, _lock })
+    Ok(Opened { store: Store::with_names(options, rules, seed, catalog), tree, names, lock })
 }
 
 /// True when the folder does not exist, or has nothing in it.
@@ -61,20 +58,6 @@ fn mark(plan: &WhisperPlan, is_new: bool) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     Ok(())
-}
-
-/// With locks for each file several daemons may write to one tree.
-fn lock(folder: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(LOCK_FILE))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::Error(error)) => Err(error),
-        Err(TryLockError::WouldBlock) => {
-            let message =
-                "another Staunch writes to this folder: give each its own, or set `lock = true` in both";
-            Err(io::Error::new(io::ErrorKind::ResourceBusy, message))
-        }
-    }
 }
 
 /// The rules of a plan, with those of its files.

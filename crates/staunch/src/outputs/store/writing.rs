@@ -13,6 +13,8 @@ use super::opening;
 use super::running::{Running, report};
 use super::saved_names::SavedNames;
 use super::upkeep::Upkeep;
+use super::writer_lock::WriterLock;
+use crate::daemon::shared::stores::BadFiles;
 use crate::outputs::telling::Teller;
 use sys::clock::Clock;
 
@@ -37,15 +39,13 @@ const JOBS: usize = 256;
 /// Time between two tries of files that were unusable.
 const TRY_AGAIN_EVERY_NS: u64 = 600 * SECOND_NS;
 
-/// Most lines of the log about files that cannot be written, in that time.
-const FILES_NAMED_MAX: u64 = 20;
-
 struct Writing<'a, 'r> {
     running: &'a Running<'r>,
     teller: MutexGuard<'a, Teller>,
     writer: Writer,
     walk: Option<Walk>,
     names: SavedNames,
+    lock: WriterLock,
     upkeep: Upkeep,
     /// The last error of the saved names was logged.
     names_fail: bool,
@@ -53,15 +53,14 @@ struct Writing<'a, 'r> {
     rules_ns: u64,
     settling: Settling,
     is_failing: bool,
-    /// When unusable files were tried again, and how many files could not be written since then.
+    /// When unusable files were tried again.
     tried_again_ns: u64,
-    bad_files: u64,
     /// When the last word on progress at the end was said.
     said_ns: Option<u64>,
 }
 
 /// Runs until the store ends.
-pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: &Mutex<Teller>) {
+pub(super) fn run(running: &Running<'_>, names: SavedNames, lock: WriterLock, teller: &Mutex<Teller>) {
     let now_ns = Clock::mono_ns();
     let sync_every_ns = SYNC_EVERY_NS.min(running.plan.write_after_ms.saturating_mul(1_000_000));
     let mut writing = Writing {
@@ -70,6 +69,7 @@ pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: &Mutex<Telle
         writer: Writer::default(),
         walk: Some(Walk::default()),
         names,
+        lock,
         upkeep: Upkeep::new(running.plan),
         names_fail: false,
         synced_ns: now_ns,
@@ -77,7 +77,6 @@ pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: &Mutex<Telle
         settling: Settling::default(),
         is_failing: false,
         tried_again_ns: now_ns,
-        bad_files: 0,
         said_ns: None,
     };
     let begun = writing.names.begin(&running.open.store);
@@ -87,7 +86,7 @@ pub(super) fn run(running: &Running<'_>, names: SavedNames, teller: &Mutex<Telle
         let drains = running.open.drains.load(Relaxed) > 0;
         running.open.store.drain(ends || drains);
         let late = ends && Clock::mono_ns() >= running.outlet.deadline_ns(0);
-        let wrote = !late && writing.write();
+        let wrote = !late && writing.may_write() && writing.write();
         let walked = !ends && (writing.walk() || writing.save_names() || writing.upkeep());
         let now_ns = Clock::mono_ns();
         // Who waits for the points to be in their files does not wait for the next sync.
@@ -140,6 +139,24 @@ impl Writing<'_, '_> {
         }
     }
 
+    /// False while the file system of the tree is read-only. Queries are answered meanwhile, also from points in memory.
+    fn may_write(&mut self) -> bool {
+        let folder = &self.running.plan.path;
+        match self.lock.try_again(folder, Clock::mono_ns()) {
+            None => {}
+            Some(Ok(())) => {
+                self.is_failing = false;
+                self.works_again();
+            }
+            Some(Err(error)) => {
+                self.is_failing = true;
+                let words = format!("{}: {error}; queries are answered, and points wait", folder.display());
+                self.running.failed(Failure::WriteFailed, &words, &mut self.teller);
+            }
+        }
+        self.lock.is_held()
+    }
+
     /// Writes some series. False when none is due.
     fn write(&mut self) -> bool {
         let open = self.running.open;
@@ -180,7 +197,7 @@ impl Writing<'_, '_> {
         self.running.open.figures.errors.fetch_add(1, Relaxed);
         match error {
             WriteError::Unusable(error) => {
-                if self.names_bad_file() {
+                if self.bad_files().add(path, error.to_string()) {
                     tracing::warn!(
                         "output `{name}`: {path}: {error}; the file is left alone, and points of its series are dropped as \
                          `unusable_file`"
@@ -188,7 +205,7 @@ impl Writing<'_, '_> {
                 }
             }
             WriteError::File(error) => {
-                if self.names_bad_file() {
+                if self.bad_files().add(path, error.to_string()) {
                     tracing::warn!(
                         "output `{name}`: {path}: {error}; its points wait, and it is tried again {} times; other files are written",
                         ATTEMPTS_MAX - 1
@@ -204,21 +221,19 @@ impl Writing<'_, '_> {
         }
     }
 
-    /// Whether a file that cannot be written has a line of the log.
-    fn names_bad_file(&mut self) -> bool {
-        self.bad_files += 1;
-        self.bad_files <= FILES_NAMED_MAX
+    fn bad_files(&self) -> MutexGuard<'_, BadFiles> {
+        self.running.open.bad_files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks again at files that were unusable: somebody may have mended them.
     fn try_again(&mut self, now_ns: u64) {
         self.tried_again_ns = now_ns;
-        let more = self.bad_files.saturating_sub(FILES_NAMED_MAX);
+        let BadFiles { count, named } = std::mem::take(&mut *self.bad_files());
+        let more = count - named.len() as u64;
         if more > 0 {
             let name = &self.running.outlet.name;
             tracing::warn!("output `{name}`: {more} more files could not be written in the last ten minutes");
         }
-        self.bad_files = 0;
         self.running.open.store.forget_unusable();
     }
 
