@@ -16,7 +16,7 @@ use crate::catalog::{
 use crate::query::{self, Ask, Fetch, FetchError, Range, Room, Selector, Stop};
 use crate::series_of_file;
 use crate::whisper::names::path_of;
-use crate::whisper::{self, Damage, FetchRange, FileError, Header, Point, Scratch, WhisperFile};
+use crate::whisper::{self, FetchRange, FileError, Header, Opened, Point, Scratch, WhisperFile};
 
 /// Steps of a search between two locks of the catalog: about a millisecond.
 pub const SEARCH_STEPS: u64 = 20_000;
@@ -198,11 +198,13 @@ impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
         let Ok(located) = path_of(name, self.store.options.names) else { return Ok(None) };
         for path in located.paths() {
             match self.tree.open_to_read(path) {
-                Ok(file) => match WhisperFile::open(file) {
-                    // What an end between the creation of a file and its first write or sync leaves: it is created again.
-                    Err(FileError::Damaged(Damage::Empty | Damage::Zeros)) => {}
-                    opened => return opened.map(Some),
-                },
+                Ok(file) => {
+                    match WhisperFile::open_unless_unfinished(file, || self.store.header_of_new(name))? {
+                        Opened::Whole(file) => return Ok(Some(file)),
+                        // It is created again with its next points.
+                        Opened::Unfinished { .. } => {}
+                    }
+                }
                 Err(DiskError::NotFound) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::FileTree as _;
+use model::{FileTree as _, TreeFile as _};
 use proptest::prelude::*;
 
 use super::*;
@@ -564,22 +564,64 @@ proptest! {
     }
 }
 
+/// Runs that random ones have found.
 #[test]
-fn a_header_that_is_cut_short_after_a_failed_sync_loses_no_point() {
-    let mut world = World::new();
-    let steps = [
-        Step::Block(vec![(0, 0, 0)]),
+fn headers_that_are_cut_short_after_failed_syncs_lose_no_point() {
+    let block = || Step::Block(vec![(0, 0, 0)]);
+    let written_again = vec![
+        block(),
         Step::Write(1),
         Step::FailedSync,
         Step::Fault(0),
         Step::Write(1),
         Step::Settle,
         Step::Crash(true),
+    ];
+    let begun_again = vec![
+        block(),
+        Step::Write(1),
+        Step::FailedSync,
+        Step::Settle,
+        Step::Crash(true),
+        Step::Fault(1),
         Step::Write(1),
     ];
-    for step in steps {
-        world.take(step);
-        world.check();
+    for steps in [written_again, begun_again] {
+        let mut world = World::new();
+        for step in steps.into_iter().chain([Step::Crash(false), Step::Write(1), Step::Settle]) {
+            world.take(step);
+            world.check();
+        }
+        assert_eq!(world.queue.len(), 0);
+    }
+}
+
+/// What is in the place of a header, and what becomes of the file.
+#[test]
+fn a_file_with_a_part_of_its_header_is_unfinished_and_others_are_damaged() {
+    let store = store(StoreOptions::default());
+    let header = store.header_of_new(b"a").expect("the rules are valid").to_bytes();
+    let whole =
+        Layout::new(&parse_retentions("10s:1h,1m:6h,10m:1d").expect("valid")).expect("valid").file_bytes();
+    let with = |bytes: &[u8], size: u64| {
+        let tree = MemoryTree::with_file("a.wsp", bytes).expect("a path");
+        tree.open("a.wsp").expect("there").extend(size).expect("no fault");
+        assert_eq!(store.push(b"a", point(NOW, 1.0), 0, NOW), Pushed::Taken);
+        store.forget_unusable();
+        store.drain(true);
+        let reports = write_due(&store, &tree, NOW);
+        store.drain(false);
+        reports.iter().all(|report| report.error.is_none())
+    };
+    for cut in 0..header.len() {
+        assert!(with(&header[..cut], whole), "{cut} bytes, then zeros");
+        assert!(with(&header[..cut], 0), "{cut} bytes");
+    }
+    let mut other = header[..20].to_vec();
+    other[15] = 9;
+    for (bytes, size) in [(&other[..], whole), (&header[..20], whole + 1), (&header, 0)] {
+        assert!(!with(bytes, size), "{bytes:?}, {size}");
+        store.forget_unusable();
     }
 }
 

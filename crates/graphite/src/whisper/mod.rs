@@ -27,8 +27,8 @@ pub mod rules;
 pub mod tools;
 
 pub use file::{
-    FetchError, Fetched, FileError, Known, MAX_FUTURE_LEAST, NotCovered, Point, Scratch, Space, UpdateError,
-    UpdateOptions, WhisperFile, Written, create_in, lock_in,
+    FetchError, Fetched, FileError, Known, MAX_FUTURE_LEAST, NotCovered, Opened, Point, Scratch, Space,
+    UpdateError, UpdateOptions, WhisperFile, Written, create_in, lock_in,
 };
 pub use format::{
     AggregationMethod, Archive, ArchivePlan, Damage, FetchRange, Header, Layout, LayoutError, RangeError,

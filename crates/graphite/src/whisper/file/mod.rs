@@ -28,6 +28,6 @@ mod update;
 
 pub use error::{FetchError, FileError, NotCovered, UpdateError};
 pub use fetch::Fetched;
-pub use open::{Known, Space, WhisperFile, create_in, lock_in};
+pub use open::{Known, Opened, Space, WhisperFile, create_in, lock_in};
 pub use ring::CHUNK_POINTS_MAX;
 pub use update::{MAX_FUTURE_LEAST, Point, Scratch, UpdateOptions, Written};

@@ -49,6 +49,63 @@ pub struct WhisperFile<F> {
     bases: [u32; ARCHIVES_MAX],
 }
 
+/// What [`WhisperFile::open_unless_unfinished`] finds.
+#[derive(Debug)]
+pub enum Opened<F> {
+    /// A whisper file.
+    Whole(WhisperFile<F>),
+    /// A file whose creation did not end.
+    Unfinished {
+        /// The file.
+        file: F,
+        /// The header that it should have.
+        header: Arc<Header>,
+        /// It has no bytes.
+        is_empty: bool,
+    },
+}
+
+/// The first bytes of a file, in which its header is.
+struct Start {
+    /// Size of the file.
+    bytes: u64,
+    prefix: [u8; PREFIX_BYTES],
+}
+
+impl Start {
+    fn read(file: &impl TreeFile) -> Result<Start, DiskError> {
+        let mut start = Start { bytes: file.size()?, prefix: [0; PREFIX_BYTES] };
+        let length = start.prefix().len();
+        file.read_at(0, &mut start.prefix[..length])?;
+        Ok(start)
+    }
+
+    fn prefix(&self) -> &[u8] {
+        &self.prefix[..self.bytes.min(PREFIX_BYTES as u64) as usize]
+    }
+
+    fn header(&self) -> Result<Header, Damage> {
+        Header::parse(self.prefix(), self.bytes)
+    }
+
+    /// Whether it is a part of this header, perhaps nothing, and then zeros.
+    fn is_unfinished(&self, header: &Header) -> bool {
+        let (has, wants) = (self.prefix(), header.to_bytes());
+        let same = has.iter().zip(&wants).take_while(|(has, wants)| has == wants).count();
+        let mut rest = has.iter().skip(same);
+        self.bytes <= header.file_bytes() && same < wants.len() && rest.all(|byte| *byte == 0)
+    }
+
+    fn opened<F: TreeFile>(&self, file: F, header: Header) -> WhisperFile<F> {
+        let mut opened = WhisperFile { file, header: Arc::new(header), bases: [0; ARCHIVES_MAX] };
+        let first = opened.archive(0).offset as usize;
+        if let Some(base) = u32_be(self.prefix(), first) {
+            opened.remember(0, base);
+        }
+        opened
+    }
+}
+
 /// Creates a file and the folders of its path. If that fails, the file is removed.
 ///
 /// # Errors
@@ -120,12 +177,12 @@ impl<F: TreeFile> WhisperFile<F> {
     /// # Errors
     /// Which damage it has, or what the disk reports.
     pub fn open(file: F) -> Result<WhisperFile<F>, FileError> {
-        WhisperFile::open_or_begin(file, Space::Sparse, || None)
+        let start = Start::read(&file)?;
+        let header = start.header()?;
+        Ok(start.opened(file, header))
     }
 
-    /// Opens a file. One that is empty, or whose beginning has only zeros, gets the header that it should have, if that is known and the file
-    /// is not longer: such a file is what an end between its creation and its first write leaves, or a power loss before its first sync.
-    /// What else it has stays.
+    /// Opens a file. An unfinished one gets its header; what else it has stays.
     ///
     /// # Errors
     /// Which damage it has, or what the disk reports.
@@ -134,26 +191,34 @@ impl<F: TreeFile> WhisperFile<F> {
         space: Space,
         header: impl FnOnce() -> Option<Arc<Header>>,
     ) -> Result<WhisperFile<F>, FileError> {
-        let bytes = file.size()?;
-        let mut prefix = [0; PREFIX_BYTES];
-        let prefix = &mut prefix[..bytes.min(PREFIX_BYTES as u64) as usize];
-        file.read_at(0, prefix)?;
-        let parsed = Header::parse(prefix, bytes);
-        if matches!(parsed, Err(Damage::Empty | Damage::Zeros))
-            && let Some(header) = header().filter(|header| bytes <= header.file_bytes())
-        {
-            // Zeros would go over what is there.
-            let space = if bytes == 0 { space } else { Space::Sparse };
-            return Ok(WhisperFile::create(file, &header, space)?);
+        match WhisperFile::open_unless_unfinished(file, header)? {
+            Opened::Whole(file) => Ok(file),
+            Opened::Unfinished { file, header, is_empty } => {
+                // Zeros would go over what is there.
+                let space = if is_empty { space } else { Space::Sparse };
+                Ok(WhisperFile::create(file, &header, space)?)
+            }
         }
-        let header = parsed?;
-        let mut opened = WhisperFile { file, header: Arc::new(header), bases: [0; ARCHIVES_MAX] };
-        let first = opened.archive(0);
-        let at = first.offset as usize;
-        if let Some(base) = u32_be(prefix, at) {
-            opened.remember(0, base);
+    }
+
+    /// Opens a file, or finds that it is unfinished: it begins with a part of the header that it should have, or nothing, and then zeros. An
+    /// end between its creation and its first write leaves such a file, or a power loss before its first sync.
+    ///
+    /// # Errors
+    /// Which other damage it has, or what the disk reports.
+    pub fn open_unless_unfinished(
+        file: F,
+        header: impl FnOnce() -> Option<Arc<Header>>,
+    ) -> Result<Opened<F>, FileError> {
+        let start = Start::read(&file)?;
+        let damage = match start.header() {
+            Ok(header) => return Ok(Opened::Whole(start.opened(file, header))),
+            Err(damage) => damage,
+        };
+        match header().filter(|header| start.is_unfinished(header)) {
+            Some(header) => Ok(Opened::Unfinished { file, header, is_empty: start.bytes == 0 }),
+            None => Err(damage.into()),
         }
-        Ok(opened)
     }
 
     /// Opens a file that was known when it was closed, without reading it.
