@@ -216,18 +216,26 @@ fn datagrams_are_messages_without_replies() {
 }
 
 #[test]
-fn a_connection_ends_when_its_source_takes_other_messages() {
-    let (_, maker) = source();
+fn a_connection_ends_when_its_source_takes_other_messages_and_none_is_read_as_one() {
+    let (accounts, maker) = source();
     let points = "[sources.s]\ntype = \"graphite\"\nencoding = \"pickle\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
                   [outputs.o]\ntype = \"graphite\"\nfrom = [\"s\"]\nto = [\"tcp://127.0.0.1:9\"]\n";
-    let (_points, of_points) = first_source(points);
+    let (of_points_accounts, of_points) = first_source(points);
     for (first, then, ended) in [
         (&maker, &maker, None),
         (&maker, &of_points, Some(Broken::Reloaded)),
         (&of_points, &maker, Some(Broken::Reloaded)),
     ] {
-        let mut intake = first.make();
+        let (mut intake, mut scratch) = (first.make(), Scratch::default());
         intake.follow(then);
         assert_eq!(intake.broken(), ended);
+        if ended.is_some() {
+            let pickle = b"\0\0\0\x0a\x80\x02]q\x00(e.\0\0";
+            intake.stream(pickle, NOW, &mut scratch).settle(Outcome::Routed);
+            assert_eq!(intake.take_protocol_replies(), b"");
+        }
+    }
+    for accounts in [accounts, of_points_accounts] {
+        assert_eq!(accounts.source(SourceId(0)).sum(0).received, 0);
     }
 }
