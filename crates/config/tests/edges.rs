@@ -12,6 +12,7 @@ fn needs(node: &NodeKind, member: &str) -> String {
     let text = match node.word {
         "statsd" => "listen = [\"udp://127.0.0.1:8125\"]\n",
         "opentsdb" if node.takes.is_empty() => "listen = [\"tcp://127.0.0.1:4242\"]\n",
+        "riemann" => "listen = [\"tcp://127.0.0.1:5555\"]\n",
         "graphite" if node.takes.is_empty() => "listen = [\"tcp://127.0.0.1:2003\"]\n",
         "opentsdb" => "to = [\"tcp://10.0.0.5:4242\"]\n",
         "graphite" | "tcp" => "to = [\"tcp://10.0.0.5:2003\"]\n",

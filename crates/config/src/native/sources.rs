@@ -9,12 +9,12 @@ use super::value::Checked;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
 use crate::options::field::{Table, Words};
-use crate::options::table::opentsdb;
 use crate::options::table::sources::{LISTENER, READING};
 use crate::options::table::transport::SOURCE_TRANSPORT;
+use crate::options::table::{opentsdb, riemann};
 use crate::plan::{
-    CarbonOwnPlan, Carries, Compression, GraphiteSource, Listen, OwnPlan, RelayOwnPlan, SourceKind,
-    SourcePlan,
+    CarbonOwnPlan, Carries, Compression, GraphiteSource, Listen, OwnPlan, RelayOwnPlan, RiemannSource,
+    SourceKind, SourcePlan,
 };
 
 /// The plan of an empty section of a StatsD source.
@@ -97,7 +97,32 @@ const TYPES: &[SourceType] = &[
             let is_unfit =
                 |listen: &Listen| listen.is_datagram() || matches!(listen, Listen::UnixFrames { .. });
             for (_, place) in plan.listen.iter().zip(places).filter(|(listen, _)| is_unfit(listen)) {
-                wrong.push(unfit_listener(*place, why));
+                wrong.push(unfit_listener("points", *place, why));
+            }
+        },
+    },
+    SourceType {
+        section: Section::SourceRiemann,
+        empty: |name| {
+            let address = std::net::SocketAddr::from(([127, 0, 0, 1], 5555));
+            SourcePlan {
+                kind: SourceKind::Riemann(RiemannSource::default()),
+                listen: vec![Listen::Tcp(address), Listen::Udp(address)],
+                tail_counts: false,
+                ..default_plan(name)
+            }
+        },
+        read: |fields, plan, places, wrong| {
+            plan.kind = SourceKind::Riemann(fields.read());
+            transport::check_listener(plan.tls.as_deref(), fields, wrong);
+            let is_encrypted = fields.place_of("tls").is_some();
+            for (listen, place) in plan.listen.iter().zip(places) {
+                let why = match listen {
+                    Listen::UnixFrames { .. } => "these frames are DogStatsD's: write `unix://`",
+                    _ if listen.is_datagram() && is_encrypted => ONLY_STREAMS_ENCRYPTED,
+                    _ => continue,
+                };
+                wrong.push(unfit_listener("events", *place, why));
             }
         },
     },
@@ -192,17 +217,18 @@ fn unfit_listeners(
             _ if listen.is_datagram() && compression != Compression::Plain => {
                 "only streams are compressed (`transport`): write `tcp://` or `unix://`"
             }
-            _ if listen.is_datagram() && encrypted => {
-                "only streams are encrypted (`tls`): write `tcp://` or `unix://`"
-            }
+            _ if listen.is_datagram() && encrypted => ONLY_STREAMS_ENCRYPTED,
             _ => continue,
         };
-        wrong.push(unfit_listener(*place, why));
+        wrong.push(unfit_listener("points", *place, why));
     }
 }
 
-fn unfit_listener(place: Place, why: &str) -> Diagnostic {
-    Diagnostic::error(Code::BadValue, "a source of points cannot use this listener").at(place).label(why)
+const ONLY_STREAMS_ENCRYPTED: &str = "only streams are encrypted (`tls`): write `tcp://` or `unix://`";
+
+fn unfit_listener(records: &str, place: Place, why: &str) -> Diagnostic {
+    let message = format!("a source of {records} cannot use this listener");
+    Diagnostic::error(Code::BadValue, message).at(place).label(why)
 }
 
 fn own(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SourceKind {
@@ -274,6 +300,7 @@ pub(super) fn fields(source: &SourcePlan) -> Fields {
     fields.give_value("listen", Checked::Listen(listen.collect()));
     fields.give(&LISTENER, source, &default);
     fields.give(&opentsdb::LISTENER, source, &default);
+    fields.give(&riemann::LISTENER, source, &default);
     fields.give(&SOURCE_TRANSPORT, source, &default);
     match &source.kind {
         SourceKind::Statsd(options) => {
@@ -283,6 +310,9 @@ pub(super) fn fields(source: &SourcePlan) -> Fields {
             fields.give_table(points);
         }
         SourceKind::OpenTsdb => {}
+        SourceKind::Riemann(messages) => {
+            fields.give_table(messages);
+        }
         SourceKind::Own(OwnPlan { every_ms, prefix }) => {
             let own =
                 RelayOwnPlan { every_ms: *every_ms, prefix: prefix.clone(), ..RelayOwnPlan::empty(None) };

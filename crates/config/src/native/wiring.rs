@@ -159,11 +159,10 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// Whether a source gives points.
-    fn gives_points(&self, name: &str) -> bool {
+    /// Whether a source gives a kind of record.
+    fn source_gives(&self, name: &str, kind: RecordKind) -> bool {
         let Some(one) = self.feeds.get(name).map(|(at, _)| &self.named[*at]) else { return false };
-        one.family == Family::Sources
-            && one.kind().is_some_and(|node| node.gives.contains(&RecordKind::Points))
+        one.family == Family::Sources && one.kind().is_some_and(|node| node.gives.contains(&kind))
     }
 
     /// The row of a source or transform in the table of kinds; `None` when its type is unknown.
@@ -282,7 +281,15 @@ fn unknown<'a>(
 fn mismatch(one: &Named, name: &str, feed: Feed, names: &Names) -> Option<Diagnostic> {
     match (one.family, feed) {
         // Points are not samples: other checks report their takers.
-        (_, Feed::Source(_)) if names.gives_points(name) => None,
+        (_, Feed::Source(_)) if names.source_gives(name, RecordKind::Points) => None,
+        (_, Feed::Source(_)) if !names.source_gives(name, RecordKind::Samples) => {
+            let (giver, taker) = (names.kind_of(name)?, one.kind()?);
+            let hint = "outputs of type `event_file` take events";
+            taker
+                .carries(giver)
+                .is_none()
+                .then(|| cannot_take(one, name, giver, &words(taker.takes)).hint(hint))
+        }
         (Family::Outputs, Feed::Source(_)) if !one.takes_raw() && one.section.is_some() => {
             let diagnostic = Diagnostic::error(
                 Code::NeedsAggregate,

@@ -122,6 +122,8 @@ sections! {
         "Takes in Graphite points, as lines in datagrams and on streams or as pickle or protobuf on streams, and hands each on as a line. See [Graphite](graphite.md).";
     SourceOpenTsdb: Sources "opentsdb" [] => [Packets Points],
         "Takes in `put` lines of OpenTSDB's collectors, and hands each on as a Graphite point with tags. See [OpenTSDB](opentsdb.md).";
+    SourceRiemann: Sources "riemann" [] => [Events],
+        "Receives events of Riemann's clients, as protobuf messages on streams and in datagrams. See [Riemann](riemann.md).";
     SourceSelf: Sources "self" [] => [Packets Samples] or "carbon-c-relay" [] => [Packets Points]
         or "carbon" [] => [Packets Points],
         "The daemon's own figures as StatsD lines, for outputs and aggregations. It has no listener, and its lines are not counted as traffic.";
@@ -237,12 +239,15 @@ pub(in crate::options) mod shared {
     use crate::options::section::Family;
     use crate::options::section::Section::{
         self, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputOpenTsdb, OutputTcp, OutputUdp,
-        OutputUnix, OutputWhisper, SourceGraphite, SourceOpenTsdb, SourceStatsd, TransformAggregate,
+        OutputUnix, OutputWhisper, SourceGraphite, SourceOpenTsdb, SourceRiemann, SourceStatsd,
+        TransformAggregate,
     };
 
     pub(in crate::options) const SOURCES: &[Section] = &[SourceStatsd];
     pub(in crate::options) const POINTS: &[Section] = &[SourceGraphite];
-    pub(in crate::options) const LISTENING: &[Section] = &[SourceStatsd, SourceGraphite, SourceOpenTsdb];
+    pub(in crate::options) const LISTENING: &[Section] =
+        &[SourceStatsd, SourceGraphite, SourceOpenTsdb, SourceRiemann];
+    pub(in crate::options) const LINES: &[Section] = &[SourceStatsd, SourceGraphite, SourceOpenTsdb];
     pub(in crate::options) const AGGREGATE: &[Section] = &[TransformAggregate];
     pub(in crate::options) const OUTPUTS: &[Section] =
         &Section::of::<{ Section::number(&[Family::Outputs]) }>(&[Family::Outputs]);

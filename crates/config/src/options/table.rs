@@ -12,6 +12,7 @@ pub(crate) mod outputs;
 pub(crate) mod packets;
 pub(crate) mod queue;
 pub(crate) mod relay;
+pub(crate) mod riemann;
 pub(crate) mod sources;
 pub(crate) mod transforms;
 pub(crate) mod transport;
@@ -32,6 +33,8 @@ pub(super) const TABLES: &[&[Row]] = &[
     sources::POINT.rows,
     sources::READING.rows,
     opentsdb::LISTENER.rows,
+    riemann::LISTENER.rows,
+    riemann::MESSAGES.rows,
     sources::OWN.rows,
     sources::CARBON_OWN.rows,
     transport::SOURCE_TRANSPORT.rows,

@@ -82,7 +82,7 @@ pub struct SourcePlan {
     pub ack_when: Option<AckWhen>,
     /// Compression of its streams; only [`SourceKind::Graphite`] has any.
     pub compression: Compression,
-    /// TLS of its connections, if any; only for [`SourceKind::Graphite`].
+    /// TLS of its connections, if any; only for [`SourceKind::Graphite`] and [`SourceKind::Riemann`].
     pub tls: Option<Box<ListenTls>>,
 }
 
@@ -103,6 +103,8 @@ pub enum SourceKind {
     Graphite(GraphiteSource),
     /// Lines of OpenTSDB, which become points.
     OpenTsdb,
+    /// Messages of Riemann's clients, which have events.
+    Riemann(RiemannSource),
     /// The daemon's own figures as StatsD lines. It listens nowhere, and is not traffic.
     Own(OwnPlan),
     /// The relays' own figures as points, with carbon-c-relay's names. It has no listener.
@@ -120,6 +122,19 @@ pub struct GraphiteSource {
     pub carries: Carries,
     /// Longest message, in bytes.
     pub message_bytes_max: usize,
+}
+
+/// How Riemann's messages are received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RiemannSource {
+    /// Longest message of a connection, in bytes.
+    pub message_bytes_max: usize,
+}
+
+impl Default for RiemannSource {
+    fn default() -> RiemannSource {
+        RiemannSource { message_bytes_max: wire::riemann::MESSAGE_BYTES_MAX }
+    }
 }
 
 /// What connections of a source of points carry (spec graphite §1.1 to §1.3, §1.6).
@@ -168,6 +183,8 @@ impl SourceKind {
             SourceKind::OpenTsdb => {
                 facts(Section::SourceOpenTsdb, None, Some("put hello.world $(date +%s) 1 host=here"))
             }
+            // Nobody types protobuf.
+            SourceKind::Riemann(_) => facts(Section::SourceRiemann, None, None),
             SourceKind::Own(OwnPlan { every_ms, prefix }) => {
                 SourceFacts { report: Some((*every_ms, prefix)), ..facts(Section::SourceSelf, None, None) }
             }

@@ -11,7 +11,7 @@ pub enum Broken {
     Rejected(Reject),
     /// There was no room for its unfinished line or message, which was rejected.
     NoRoom(UnfinishedFull),
-    /// A reload made its source read messages instead of lines, or lines instead of messages.
+    /// A reload made its source read messages instead of lines, lines instead of messages, or other messages.
     Reloaded,
 }
 
@@ -22,7 +22,7 @@ impl Broken {
             Broken::Rejected(reason) => reason.why(),
             Broken::NoRoom(_) => Reject::UnfinishedFull.why(),
             Broken::Reloaded => {
-                "since a reload the source takes lines where it took messages, or the other way round"
+                "since a reload the source takes lines where it took messages, the other way round, or other messages"
             }
         }
     }

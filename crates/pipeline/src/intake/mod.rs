@@ -9,10 +9,12 @@
 
 mod broken;
 pub(crate) mod complaints;
+mod events;
 mod first_line;
 mod framing;
 pub(crate) mod points;
 pub(crate) mod protocol;
+mod rejects;
 mod replies;
 mod samples;
 mod scratch;
@@ -29,6 +31,7 @@ pub use self::unfinished::UnfinishedFull;
 
 use std::sync::Arc;
 
+use config::kinds::RecordKind;
 use config::plan::{SourceKind, SourcePlan};
 use model::limits::QUOTED_BYTES_MAX;
 use model::{
@@ -38,9 +41,11 @@ use model::{
 use std::sync::atomic::Ordering::Relaxed;
 use wire::frame::LengthFramer;
 use wire::graphite::input::MessageEncoding;
+use wire::{graphite, statsd};
 
 use crate::Answer;
 use crate::intake::complaints::{Complaints, complain, note_complaint, quote};
+use crate::intake::events::Unread;
 use crate::intake::first_line::Beginning;
 use crate::intake::framing::Framing;
 use crate::intake::points::Messages;
@@ -195,13 +200,12 @@ impl Intake {
         (self.parses, self.raw, self.tail_counts) = (*parses, *raw, plan.tail_counts);
         self.wants_peers = *wants_peers;
         self.unfinished_bytes_max = *unfinished_bytes_max;
-        // A connection keeps being cut into lines or messages as before: if it should carry the other kind now, it has
-        // to end.
-        let before = self.takes_messages();
-        self.protocol = protocol.clone();
-        if before != self.takes_messages() {
+        // A connection keeps being cut into lines or messages as before: if it should carry others now, it has to end.
+        let carries = |protocol: &Protocol| protocol.takes_messages().then(|| protocol.gives());
+        if carries(&self.protocol) != carries(protocol) {
             self.broken.get_or_insert(Broken::Reloaded);
         }
+        self.protocol = protocol.clone();
     }
 
     /// The source whose records it reads.
@@ -213,9 +217,14 @@ impl Intake {
         Wanted { parsed: self.parses, raw: self.raw }
     }
 
-    /// True when its connection carries messages, which may unfold to more than one batch.
+    /// True when its connection carries messages, which may unfold to much more than a read of lines.
     pub fn takes_messages(&self) -> bool {
-        self.protocol.messages().is_some()
+        self.protocol.takes_messages()
+    }
+
+    /// True when the client of its connection gets a reply to each message.
+    pub fn replies_to_messages(&self) -> bool {
+        self.takes_messages() && self.protocol.gives() == RecordKind::Events
     }
 
     /// True when the datagrams of one call must be of one sender, given by [`Self::set_peer`].
@@ -248,22 +257,27 @@ impl Intake {
     ) -> Batches<'a> {
         scratch.clear();
         let wanted = self.wanted();
-        let Intake { source, name, account, peer, protocol, complaints, protocol_replies: replies, .. } =
-            self;
-        let Scratch { parsed, points, lines, .. } = scratch;
+        let Intake { source, name, account, peer, protocol, complaints, .. } = self;
+        let Scratch { parsed, points, events, lines, .. } = scratch;
         account.bytes.fetch_add(packets.iter().map(|packet| u64::from(packet.len)).sum(), Relaxed);
-        let gives_points = protocol.gives_points();
+        let gives = protocol.gives();
         // Packets that are only copied cost nothing here.
-        if gives_points || wanted.parsed {
-            protocol.read(bytes, packets, wanted.parsed, now, Found { samples: parsed, points, replies });
-            let first_reject = if gives_points { points.first_reject } else { parsed.first_reject };
+        if gives != RecordKind::Samples || wanted.parsed {
+            let found = Found { samples: parsed, points, events, replies: None };
+            protocol.read(bytes, packets, wanted.parsed, now, found);
+            let first_reject = first_reject(gives, parsed, points, events);
             note_complaint(name, bytes, first_reject, account, complaints);
         }
-        if gives_points {
-            let whose = (*source, *peer, wanted.raw);
-            return points::batches(whose, account, packets.len(), now, (points, lines));
+        match gives {
+            RecordKind::Points => {
+                let whose = (*source, *peer, wanted.raw);
+                points::batches(whose, account, packets.len(), now, (points, lines))
+            }
+            RecordKind::Events => events::batches(*source, account, now, events),
+            RecordKind::Samples | RecordKind::Packets | RecordKind::Aggregates => {
+                batches(*source, account, wanted, now, bytes, Packets::each(packets), parsed)
+            }
         }
-        batches(*source, account, wanted, now, bytes, Packets::each(packets), parsed)
     }
 
     /// Reads bytes of a connection. An unfinished line or frame stays for the next call. If messages unfold to more
@@ -277,7 +291,9 @@ impl Intake {
         self.account.bytes.fetch_add(bytes.len() as u64, Relaxed);
         scratch.clear();
         if self.takes_messages() {
-            return self.messages(bytes, now, scratch);
+            // What comes after a reload was sent for the old protocol, and could pass for something else.
+            let is_of_another = self.broken == Some(Broken::Reloaded);
+            return self.messages(if is_of_another { &[] } else { bytes }, now, scratch);
         }
         let bytes = match self.beginning.lines_of(bytes) {
             Ok(lines) => lines,
@@ -286,7 +302,7 @@ impl Intake {
                 &[]
             }
         };
-        let Scratch { parsed, points, whole, packets, lines } = scratch;
+        let Scratch { parsed, points, events, whole, packets, lines } = scratch;
         let (whole, lost) = self.framing.cut(bytes, whole, packets);
         self.lose(lost);
         self.claim_unfinished();
@@ -304,11 +320,11 @@ impl Intake {
             ..
         } = self;
         let _counting = account.counting();
-        let found = Found { samples: parsed, points, replies: protocol_replies };
+        let found = Found { samples: parsed, points, events, replies: Some(protocol_replies) };
         protocol.read(whole, packets, wanted.parsed, now, found);
-        let first_reject = if protocol.gives_points() { points.first_reject } else { parsed.first_reject };
+        let first_reject = first_reject(protocol.gives(), parsed, points, events);
         note_complaint(name, whole, first_reject, account, complaints);
-        if protocol.gives_points() {
+        if protocol.gives() == RecordKind::Points {
             let whose = (*source, *peer, wanted.raw);
             return points::batches(whose, account, packets.len(), now, (points, lines));
         }
@@ -338,12 +354,15 @@ impl Intake {
     }
 
     fn messages<'a>(&mut self, bytes: &[u8], now: Now, scratch: &'a mut Scratch) -> Batches<'a> {
+        let Scratch { points: found, events, lines, .. } = scratch;
+        if self.protocol.gives() == RecordKind::Events {
+            return self.event_messages(bytes, now, events);
+        }
         let raw = self.raw;
         let Intake { name, account, framing, protocol, messages, complaints, .. } = self;
-        let Scratch { points: found, lines, .. } = scratch;
         let (mut begun, mut lost) = (0, None);
         // A reload may have turned them into lines; the connection is ended then.
-        if let (Some(reading), Framing::Frames(framer)) = (protocol.messages(), framing) {
+        if let (Protocol::GraphiteMessages(reading), Framing::Frames(framer)) = (protocol, framing) {
             let read = messages.read(reading, framer, bytes, now, found, |message, first| {
                 note_complaint(name, message, Some(first), account, complaints);
             });
@@ -353,6 +372,28 @@ impl Intake {
         self.claim_unfinished();
         let _counting = self.account.counting();
         points::batches((self.source, self.peer, raw), &self.account, begun, now, (found, lines))
+    }
+
+    fn event_messages<'a>(&mut self, bytes: &[u8], now: Now, found: &'a mut events::Parsed) -> Batches<'a> {
+        let Intake { name, account, framing, complaints, protocol_replies: replies, .. } = self;
+        replies.clear();
+        // A reload may have turned lines into messages; the connection is ended then.
+        if let Framing::Frames(framer) = framing {
+            let read = events::read(framer, bytes, now, found, replies, |message, reason| {
+                let whole = Span::new(0, message.len());
+                note_complaint(name, message, Some((reason, whole)), account, complaints);
+            });
+            match read {
+                Ok(()) => {}
+                Err(Unread::Lost(reason)) => self.lose(Some(reason)),
+                Err(Unread::Undecodable) => {
+                    self.broken.get_or_insert(Broken::Rejected(Reject::BadMessage));
+                }
+            }
+        }
+        self.claim_unfinished();
+        let _counting = self.account.counting();
+        events::batches(self.source, &self.account, now, found)
     }
 
     /// A frame could not be read, for this reason; counted once.
@@ -453,7 +494,7 @@ impl Intake {
         debug_assert!(!self.has_more(), "what was read is handed on first");
         self.reject_too_long();
         scratch.clear();
-        let Scratch { parsed, points, whole, packets, lines } = scratch;
+        let Scratch { parsed, points, events, whole, packets, lines } = scratch;
         let mut begin = Vec::new();
         let (is_cut, counts) = match &mut self.framing {
             Framing::Lines(framer) => {
@@ -480,11 +521,11 @@ impl Intake {
         let Intake { source, name, account, peer, protocol, complaints, replies, protocol_replies, .. } =
             self;
         let _counting = account.counting();
-        let found = Found { samples: parsed, points, replies: protocol_replies };
+        let found = Found { samples: parsed, points, events, replies: Some(protocol_replies) };
         protocol.read(whole, packets, wanted.parsed, now, found);
-        let first_reject = if protocol.gives_points() { points.first_reject } else { parsed.first_reject };
+        let first_reject = first_reject(protocol.gives(), parsed, points, events);
         note_complaint(name, whole, first_reject, account, complaints);
-        if protocol.gives_points() {
+        if protocol.gives() == RecordKind::Points {
             let whose = (*source, *peer, wanted.raw);
             return points::batches(whose, account, packets.len(), now, (points, lines));
         }
@@ -579,12 +620,21 @@ impl Intake {
     }
 
     /// The complete part of a packet that lost its end: the lines up to its last LF. The cut line is rejected as
-    /// `packet_truncated`: read as it is, it might pass for another value. A source that is not parsed keeps all.
+    /// `packet_truncated`: read as it is, it might pass for another value. Of a message nothing is left. A source that is not parsed
+    /// keeps all.
     pub fn whole_lines(&mut self, bytes: &[u8], packet: Span) -> Span {
-        if !self.parses && !self.protocol.gives_points() {
+        let gives = self.protocol.gives();
+        if !self.parses && gives == RecordKind::Samples {
             return packet;
         }
-        let lines = memchr::memrchr(b'\n', packet.of(bytes)).map_or(0, |last| last + 1);
+        let end = match gives {
+            // A message has no lines.
+            RecordKind::Events => None,
+            RecordKind::Samples | RecordKind::Points | RecordKind::Packets | RecordKind::Aggregates => {
+                memchr::memrchr(b'\n', packet.of(bytes))
+            }
+        };
+        let lines = end.map_or(0, |last| last + 1);
         let line = || {
             let cut = quote(&packet.of(bytes)[lines..]);
             format!("{cut} (the last line of a packet of more than 65535 bytes)")
@@ -605,5 +655,19 @@ impl Intake {
         self.account.lines.fetch_add(lines, Relaxed);
         self.account.settle(Outcome::Rejected(reason), lines);
         complain(&self.name, &self.account, reason, &mut self.complaints, at, what);
+    }
+}
+
+/// The first rejected record of a read, of a protocol that gives this kind of record.
+fn first_reject(
+    gives: RecordKind,
+    samples: &statsd::Parsed,
+    points: &graphite::input::Parsed,
+    events: &events::Parsed,
+) -> Option<(Reject, Span)> {
+    match gives {
+        RecordKind::Points => points.first_reject,
+        RecordKind::Events => events.first_reject,
+        RecordKind::Samples | RecordKind::Packets | RecordKind::Aggregates => samples.first_reject,
     }
 }

@@ -11,13 +11,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{
-    Batches, Now, Outcome, Packets, Peer, Points, Receipt, Records, Reject, SourceAccount, SourceId, Span,
-};
+use model::{Batches, Now, Packets, Peer, Points, Receipt, Records, Reject, SourceAccount, SourceId, Span};
 use wire::frame::LengthFramer;
 use wire::graphite::input::{MessageReader, PIECE_BYTES_MAX, Parsed};
 
 use crate::intake::protocol::MessageReading;
+use crate::intake::rejects::settle_rejects;
 
 /// Messages of one connection that have been read and not yet forwarded.
 #[derive(Debug, Default)]
@@ -120,19 +119,4 @@ pub(crate) struct MessagesRead {
     pub(crate) begun: usize,
     /// Why the next one could not be framed.
     pub(crate) lost: Option<Reject>,
-}
-
-/// Settles refused records, by [`Reject::index`]; returns their number.
-pub(crate) fn settle_rejects(account: &SourceAccount, rejects: &[u64; Reject::COUNT]) -> u64 {
-    let bad = rejects.iter().sum();
-    if bad > 0 {
-        account.receive(bad);
-        for reason in Reject::ALL {
-            let records = rejects[reason.index()];
-            if records > 0 {
-                account.settle(Outcome::Rejected(*reason), records);
-            }
-        }
-    }
-    bad
 }

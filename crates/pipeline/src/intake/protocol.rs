@@ -1,18 +1,20 @@
 //! The protocol of a connection or datagram of a source: the next protocol is a variant here.
 //!
 //! Path of a packet: `Intake` frames it by [`Protocol::framing`] -> **[`Protocol::read`]** -> the protocol's parser in
-//! `wire` -> `samples::batches` or `points::batches`, by its kind of record. Not here: framing itself (`framing`),
-//! messages of many points, which are read piece by piece (`points`).
+//! `wire` -> `samples::batches`, `points::batches` or `events::batches`, by its kind of record. Not here: framing itself
+//! (`framing`), messages on connections, which are read one after the other (`points`, `events`).
 
 use std::sync::Arc;
 
-use config::plan::{CarbonOwnPlan, Carries, GraphiteSource, RelayOwnPlan, SourceKind};
+use config::kinds::RecordKind;
+use config::plan::{CarbonOwnPlan, Carries, GraphiteSource, RelayOwnPlan, RiemannSource, SourceKind};
 use model::{Now, Span};
 use wire::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
 use wire::graphite::input::{Compatibility, MessageEncoding, Options, Parsed, Reader};
-use wire::opentsdb;
 use wire::statsd::{self, Parser};
+use wire::{opentsdb, riemann};
 
+use crate::intake::events;
 use crate::intake::framing::Framing;
 
 /// Most replies to `version` for one read: a client has one under way, if any.
@@ -29,6 +31,8 @@ pub(crate) enum Protocol {
     OpenTsdb(Arc<opentsdb::Reader>),
     /// Messages of many Graphite points, each behind its length.
     GraphiteMessages(MessageReading),
+    /// Riemann's messages: datagrams, or each behind its length.
+    Riemann(RiemannSource),
 }
 
 /// How messages of one source are read.
@@ -43,9 +47,10 @@ pub(crate) struct MessageReading {
 pub(crate) struct Found<'a> {
     pub(crate) samples: &'a mut statsd::Parsed,
     pub(crate) points: &'a mut Parsed,
+    pub(crate) events: &'a mut events::Parsed,
     /// The protocol's reply to the client of a connection, besides acknowledgements. The protocol limits its size for
-    /// each read.
-    pub(crate) replies: &'a mut Vec<u8>,
+    /// each read. None for datagrams, which have no reply.
+    pub(crate) replies: Option<&'a mut Vec<u8>>,
 }
 
 impl Protocol {
@@ -64,6 +69,7 @@ impl Protocol {
                 }
             },
             SourceKind::OpenTsdb => Protocol::OpenTsdb(Arc::new(opentsdb::Reader::new(seed))),
+            SourceKind::Riemann(source) => Protocol::Riemann(*source),
             SourceKind::RelayOwn(_) => lines(RelayOwnPlan::reading()),
             SourceKind::CarbonOwn(_) => lines(CarbonOwnPlan::reading()),
         }
@@ -76,7 +82,10 @@ impl Protocol {
                 let reader = Arc::clone(reader);
                 Some(Protocol::GraphiteMessages(MessageReading { reader, form, message_bytes_max }))
             }
-            Protocol::GraphiteMessages(_) | Protocol::Statsd(_) | Protocol::OpenTsdb(_) => None,
+            Protocol::GraphiteMessages(_)
+            | Protocol::Statsd(_)
+            | Protocol::OpenTsdb(_)
+            | Protocol::Riemann(_) => None,
         }
     }
 
@@ -94,29 +103,35 @@ impl Protocol {
             Protocol::GraphiteMessages(reading) => {
                 Framing::Frames(LengthFramer::ordered(LengthOrder::Big, reading.message_bytes_max))
             }
+            Protocol::Riemann(source) => Framing::Frames(riemann::framer(source.message_bytes_max)),
         }
     }
 
-    /// How messages are read, if connections carry them.
-    pub(crate) fn messages(&self) -> Option<&MessageReading> {
+    /// Whether connections carry messages, each behind its length, and not lines.
+    pub(crate) fn takes_messages(&self) -> bool {
         match self {
-            Protocol::GraphiteMessages(reading) => Some(reading),
-            Protocol::Statsd(_) | Protocol::GraphiteLines(_) | Protocol::OpenTsdb(_) => None,
+            Protocol::GraphiteMessages(_) | Protocol::Riemann(_) => true,
+            Protocol::Statsd(_) | Protocol::GraphiteLines(_) | Protocol::OpenTsdb(_) => false,
         }
     }
 
-    /// True for points, false for samples.
-    pub(crate) fn gives_points(&self) -> bool {
+    /// The kind of its records. Events of StatsD come beside samples.
+    pub(crate) fn gives(&self) -> RecordKind {
         match self {
-            Protocol::Statsd(_) => false,
-            Protocol::GraphiteLines(_) | Protocol::GraphiteMessages(_) | Protocol::OpenTsdb(_) => true,
+            Protocol::Statsd(_) => RecordKind::Samples,
+            Protocol::GraphiteLines(_) | Protocol::GraphiteMessages(_) | Protocol::OpenTsdb(_) => {
+                RecordKind::Points
+            }
+            Protocol::Riemann(_) => RecordKind::Events,
         }
     }
 
     /// Reads lines of a stream, or datagrams. Samples are not parsed if no route takes them (`parses`).
-    pub(crate) fn read(&self, bytes: &[u8], packets: &[Span], parses: bool, now: Now, found: Found<'_>) {
+    pub(crate) fn read(&self, bytes: &[u8], packets: &[Span], parses: bool, now: Now, mut found: Found<'_>) {
         let now_s = now.wall_seconds();
-        found.replies.clear();
+        if let Some(replies) = &mut found.replies {
+            replies.clear();
+        }
         match self {
             Protocol::Statsd(_) if !parses => {}
             Protocol::Statsd(parser) => {
@@ -128,10 +143,20 @@ impl Protocol {
             Protocol::OpenTsdb(reader) => {
                 let read = |packet: &Span| reader.packet(bytes, *packet, found.points);
                 let versions: usize = packets.iter().map(read).sum();
-                found.replies.extend(opentsdb::VERSION_REPLY.repeat(versions.min(VERSION_REPLIES_MAX)));
+                if let Some(replies) = found.replies {
+                    replies.extend(opentsdb::VERSION_REPLY.repeat(versions.min(VERSION_REPLIES_MAX)));
+                }
             }
             Protocol::GraphiteMessages(MessageReading { reader, form, .. }) => {
                 packets.iter().for_each(|packet| reader.message(*form, bytes, *packet, now_s, found.points));
+            }
+            Protocol::Riemann(_) => {
+                for packet in packets {
+                    let replies = found.replies.as_deref_mut();
+                    if let Err(reason) = events::message(packet.of(bytes), now, found.events, replies) {
+                        found.events.first_reject.get_or_insert((reason, *packet));
+                    }
+                }
             }
         }
     }

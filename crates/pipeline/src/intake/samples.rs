@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use model::{Batches, Now, Receipt, Records, Samples, SourceAccount, SourceId, Span, Tally};
 use wire::statsd::Parsed;
 
-use crate::intake::points::settle_rejects;
+use crate::intake::rejects::settle_rejects;
 
 /// What raw routes take, and the number of packets or reads that it came in.
 #[derive(Clone, Copy)]

@@ -6,6 +6,8 @@
 use model::{Point, Span};
 use wire::{graphite, statsd};
 
+use crate::intake::events;
+
 /// Memory of one kind that is kept for the next read, in bytes: about what 64 KiB of the shortest samples take.
 const KEPT_BYTES_MAX: usize = 4 << 20;
 
@@ -14,6 +16,7 @@ const KEPT_BYTES_MAX: usize = 4 << 20;
 pub struct Scratch {
     pub(crate) parsed: statsd::Parsed,
     pub(crate) points: graphite::input::Parsed,
+    pub(crate) events: events::Parsed,
     /// Lines or frames that came in pieces, joined.
     pub(crate) whole: Vec<u8>,
     /// Where packets lie.
@@ -25,13 +28,16 @@ pub struct Scratch {
 impl Scratch {
     /// Empties it for the next read. Memory of a very large read is freed.
     pub(crate) fn clear(&mut self) {
-        let Scratch { parsed, points, whole, packets, lines } = self;
+        let Scratch { parsed, points, events, whole, packets, lines } = self;
         // Clearing costs time on each read. Packets that are only copied have left nothing there.
         if parsed.lines > 0 {
             parsed.clear();
             parsed.shrink_to(KEPT_BYTES_MAX);
         } else {
             debug_assert_eq!(parsed.records(), 0, "each record is in a line");
+        }
+        if events.messages > 0 {
+            events.clear(KEPT_BYTES_MAX);
         }
         points.clear();
         whole.clear();

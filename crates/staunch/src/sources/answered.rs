@@ -24,12 +24,6 @@ use crate::sources::stream::{
 };
 use sys::clock::Clock;
 
-/// How long a client may take to close its side after `err`. Closing first could discard the line on its way.
-const LINGER: Duration = Duration::from_secs(1);
-
-/// Bytes of one dropped read after `err`.
-const THROWN_BYTES: usize = 16 * 1024;
-
 /// One connection.
 pub(super) struct Answered {
     stream: Stream,
@@ -349,7 +343,7 @@ impl Answered {
                     continue;
                 }
                 if self.failed {
-                    self.linger().await;
+                    self.stream.linger().await;
                 }
                 break;
             }
@@ -386,26 +380,6 @@ impl Answered {
         if !self.failed {
             self.source.account.fail_acks(Unacked::Unread);
         }
-    }
-
-    /// Lets the client read `err` before the connection is closed.
-    async fn linger(&mut self) {
-        self.stream.end_writing();
-        let gone = async {
-            let mut thrown = vec![0; THROWN_BYTES];
-            while self.stream.readable().await.is_ok() {
-                match self.stream.try_read(&mut thrown) {
-                    Ok(0) => return,
-                    Ok(_) => {}
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(_gone) => return,
-                }
-                // A busy client would keep the thread from all other work, and from this timeout.
-                tokio::task::yield_now().await;
-            }
-        };
-        // Cancel-safe: the data is dropped. A client that continues to send is cut off.
-        let _elapsed = tokio::time::timeout(LINGER, gone).await;
     }
 
     fn count_unacked(&mut self) {

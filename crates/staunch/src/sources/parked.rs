@@ -81,6 +81,10 @@ impl Parked {
         intake.set_peer(peer(address));
         // Without an address it is a local process: each process has its own share of memory.
         intake.set_peer_key(from);
+        if intake.replies_to_messages() {
+            // Replies are short, and clients wait for them.
+            stream.send_at_once();
+        }
         // A connection keeps its condition to its end.
         let when = match unfinished {
             Some(unfinished) => unfinished.acks.map(|acks| acks.when),

@@ -77,6 +77,9 @@ impl Plain {
         let last = shared.floor().run(|| close(&mut self.intake, matches!(end, End::Orderly)));
         complain(&mut self.intake, &self.source, (&self.stream, self.from));
         let _taken = hand_on(last, self.from, shared).await;
+        if matches!(end, End::Unreadable(_)) && self.intake.replies_to_messages() {
+            self.stream.linger().await;
+        }
         None
     }
 
@@ -137,7 +140,7 @@ impl Plain {
                 Ok(Ok(())) => {}
             }
             // Cancel-safe: nothing is read while it waits.
-            let _turn = tokio::select! {
+            let mut turn = tokio::select! {
                 biased;
                 order = ordered(orders) => match order {
                     Order::HandOver if wrapping.is_none() => return End::AtRest,
@@ -156,23 +159,24 @@ impl Plain {
                     Ok(Some(batch)) => batch,
                     Ok(None) => break,
                     Err(end) => {
-                        if let (End::Broken(why), true) =
-                            (&end, wrapping.as_ref().is_some_and(|wrapping| wrapping.is_tls_broken()))
-                        {
-                            tell_closed(&source.plan.name, &stream.shown_peer(*from), why);
-                        }
+                        note_tls_end(&end, wrapping.as_deref(), source, (stream, *from));
                         return end;
                     }
                 };
                 complain(intake, source, (stream, *from));
-                let _taken = hand_on_all(batch, intake, (source, stream, *from), shared).await;
-                if let Some(broken) = intake.broken() {
-                    return End::Unreadable(broken);
-                }
-                if let Err(end) = reply(stream, intake, orders, slot).await {
+                let is_taken = hand_on_all(batch, intake, (source, stream, *from), shared).await;
+                let replies = intake.take_protocol_replies();
+                // A reply promises that the records were accepted. Others have their turn while the client takes it.
+                let replied = if is_taken || replies.is_empty() {
+                    reply((&*stream, wrapping.as_deref_mut()), &replies, &mut turn, orders, slot).await
+                } else {
+                    Err(End::Stopped)
+                };
+                if let Err(end) = intake.broken().map_or(replied, |broken| Err(End::Unreadable(broken))) {
                     return end;
                 }
-                if wrapping.is_some() || intake.memory_bytes() < MUCH_UNFINISHED_BYTES {
+                let is_done = wrapping.is_some() || !replies.is_empty();
+                if is_done || intake.memory_bytes() < MUCH_UNFINISHED_BYTES {
                     break;
                 }
             }
@@ -213,7 +217,17 @@ impl Plain {
                 Ok(None) => return End::Stopped,
                 Err(end) => return end,
             };
-            let _taken = hand_on_all(batch, intake, (source, stream, *from), shared).await;
+            let is_taken = hand_on_all(batch, intake, (source, stream, *from), shared).await;
+            let replies = intake.take_protocol_replies();
+            let is_written = replies.is_empty()
+                || is_taken
+                    && write_some(stream, wrapping.as_deref_mut(), &mut &replies[..]).unwrap_or(false);
+            if !is_written {
+                return unread_replies();
+            }
+            if let Some(broken) = intake.broken() {
+                return End::Unreadable(broken);
+            }
             if shared.exchange.is_closed() {
                 return End::Stopped;
             }
@@ -223,39 +237,65 @@ impl Plain {
     }
 }
 
-/// Writes the reply of the source's protocol to the last read. The client is not read until it has taken the reply.
+/// Logs the end of a connection because of a TLS error.
+fn note_tls_end(
+    end: &End,
+    wrapping: Option<&Wrapping>,
+    source: &StreamSource,
+    (stream, from): (&Stream, PeerKey),
+) {
+    if let (End::Broken(why), true) = (end, wrapping.is_some_and(Wrapping::is_tls_broken)) {
+        tell_closed(&source.plan.name, &stream.shown_peer(from), why);
+    }
+}
+
+/// Writes the replies of the source's protocol to the last read. The client is not read until it has taken them; the turn ends before.
 async fn reply(
-    stream: &Stream,
-    intake: &mut Intake,
+    (stream, mut wrapping): (&Stream, Option<&mut Wrapping>),
+    replies: &[u8],
+    turn: &mut Option<Place>,
     orders: &mut watch::Receiver<Order>,
     slot: &ConnectionSlot,
 ) -> Result<(), End> {
-    let replies = intake.take_protocol_replies();
-    let mut rest = &replies[..];
-    while !rest.is_empty() {
-        match stream.try_write(rest) {
-            Ok(written) => rest = &rest[written..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // All branches are cancel-safe: nothing has been written when another one wins. A client that does not
-                // read gets no more during a stop.
-                let ready = tokio::select! {
-                    biased;
-                    _order = ordered(orders) => return Ok(()),
-                    ready = tokio::time::timeout(UNREAD_MAX, stream.writable()) => ready,
-                    _leave = slot.asked_to_leave() => return Err(End::Replaced),
-                };
-                match ready {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => return Err(End::Broken(error.to_string())),
-                    Err(_elapsed) => {
-                        return Err(End::Broken(format!("it read no reply for {} s", UNREAD_MAX.as_secs())));
-                    }
-                }
-            }
+    if replies.is_empty() {
+        return Ok(());
+    }
+    drop(turn.take());
+    let mut rest = replies;
+    loop {
+        match write_some(stream, wrapping.as_deref_mut(), &mut rest) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
             Err(error) => return Err(End::Broken(error.to_string())),
         }
+        // All branches are cancel-safe: nothing has been written when another one wins.
+        let ready = tokio::select! {
+            biased;
+            _order = ordered(orders) => return Err(unread_replies()),
+            ready = tokio::time::timeout(UNREAD_MAX, stream.writable()) => ready,
+            _leave = slot.asked_to_leave() => return Err(End::Replaced),
+        };
+        match ready {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(End::Broken(error.to_string())),
+            Err(_elapsed) => {
+                return Err(End::Broken(format!("it read no reply for {} s", UNREAD_MAX.as_secs())));
+            }
+        }
     }
-    Ok(())
+}
+
+/// A client that does not read gets no more replies during a stop. Its connection ends here even in a hot restart: the rest of a reply
+/// cannot be passed on.
+fn unread_replies() -> End {
+    End::Broken("it did not read its replies before the stop".to_owned())
+}
+
+fn write_some(stream: &Stream, wrapping: Option<&mut Wrapping>, bytes: &mut &[u8]) -> io::Result<bool> {
+    match wrapping {
+        None => stream.write_some(bytes),
+        Some(wrapping) => wrapping.write(stream, bytes),
+    }
 }
 
 /// One read, through TLS and compression if there are any.

@@ -522,6 +522,37 @@ fn pythons_ssl_is_understood_and_understands() {
     daemon.stop();
 }
 
+#[test]
+fn replies_to_riemanns_messages_are_encrypted() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    certificates(folder.path());
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let config = format!(
+        "[sources.in]\ntype = \"riemann\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         tls = {{ cert = \"{}\", client_ca = \"{}\" }}\n\
+         [outputs.events]\ntype = \"event_file\"\nfrom = [\"in\"]\npath = \"events\"\n",
+        file("both.pem"),
+        file("ca.pem")
+    );
+    let mut daemon = Builder::native(&config).start();
+    // Messages with an event each, of which the client sends a thousand before it reads; then one that cannot be decoded.
+    let client = "import socket, ssl, sys; socket.setdefaulttimeout(60)\n\
+        x = ssl.create_default_context(cafile='ca.pem'); x.load_cert_chain('client.pem', 'client.key')\n\
+        s = x.wrap_socket(socket.create_connection(('127.0.0.1', int(sys.argv[1]))), server_hostname='carbon.test')\n\
+        s.sendall(b'\\0\\0\\0\\x05\\x32\\x03\\x1a\\x01a' * 1000)\n\
+        t = b''\n\
+        while len(t) < 6000 and (b := s.recv(9999)): t += b\n\
+        s.sendall(b'\\0\\0\\0\\0\\0\\0\\0\\3\\x32\\x05x'); t += s.recv(9)\n\
+        sys.exit(t != b'\\0\\0\\0\\2\\x10\\1' * 1001)";
+    let port = daemon.at("in", "tcp").port().to_string();
+    let Some(mut client) = python(client, folder.path(), &[&port]) else { return };
+    assert!(client.wait().expect("it ends").success());
+    daemon.wait_source("in", "routed", 1000);
+    daemon.wait_source("in", "losses/rejected/bad_message", 1);
+    daemon.assert_sums_hold();
+    daemon.stop();
+}
+
 /// All places of one peer (`HANDSHAKES_PER_PEER_MAX`).
 const SILENT: u64 = 256;
 

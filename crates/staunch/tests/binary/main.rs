@@ -62,6 +62,7 @@ mod relay_statistics;
 mod relay_turns;
 mod reload;
 mod restart;
+mod riemann;
 mod room;
 mod sources;
 mod stop;

@@ -196,7 +196,9 @@ fn run(parser: Parser, bytes: &[u8]) -> u64 {
         Parser::Riemann => {
             // A message that is rejected costs as well.
             let (received, limits) = (EventTime::Seconds(NOW_S as i64), riemann::Limits::default());
-            let _rejected = riemann::decode(bytes, received, limits, &mut EventsBuilder::default());
+            if riemann::decode(bytes, received, limits, &mut EventsBuilder::default()).is_err() {
+                riemann::events_in_rejected(bytes);
+            }
         }
         Parser::EventJson => {
             let options = riemann::json::JsonOptions {

@@ -141,6 +141,19 @@ pub fn decode<'a>(
     decoded
 }
 
+/// The number of events in a rejected message, up to its first byte that cannot be decoded. Their contents are not read.
+pub fn events_in_rejected(bytes: &[u8]) -> usize {
+    let mut events = 0;
+    let mut fields = Fields::of(bytes);
+    while let Ok(Some(key)) = fields.next_key() {
+        if fields.skip(key).is_err() {
+            break;
+        }
+        events += usize::from(key == keys::EVENT);
+    }
+    events
+}
+
 fn decode_fields<'a>(
     bytes: &'a [u8],
     received: EventTime,

@@ -21,7 +21,7 @@ mod string_form;
 mod tests;
 
 pub use encode::{OK_REPLY, error_reply, event_messages, events_reply, framed, request};
-pub use message::{EVENTS_PER_MESSAGE_MAX, Limits, Message, MessageReject, decode};
+pub use message::{EVENTS_PER_MESSAGE_MAX, Limits, Message, MessageReject, decode, events_in_rejected};
 pub use string_form::StringForm;
 
 use crate::frame::{LengthFramer, LengthOrder};

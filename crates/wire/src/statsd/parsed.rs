@@ -3,7 +3,7 @@
 use model::{EventsBuilder, Extra, Reject, Sample, Span};
 
 /// The result of parsing packets. Reuse it: [`Parsed::clear`] keeps the memory.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
     /// Observations, in order of arrival.
     pub samples: Vec<Sample>,
@@ -25,6 +25,24 @@ pub struct Parsed {
     pub names: Vec<Span>,
     /// Places of an event's tags in its line, while they are sorted.
     pub(super) tag_places: Vec<Span>,
+}
+
+// Not derived: the standard library has no default of such a long array.
+impl Default for Parsed {
+    fn default() -> Parsed {
+        Parsed {
+            samples: Vec::new(),
+            extras: Vec::new(),
+            events: EventsBuilder::default(),
+            lines: 0,
+            rejects: [0; Reject::COUNT],
+            first_reject: None,
+            glued_tag_fields: 0,
+            event_fields_ignored: 0,
+            names: Vec::new(),
+            tag_places: Vec::new(),
+        }
+    }
 }
 
 impl Parsed {

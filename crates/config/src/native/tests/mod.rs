@@ -71,6 +71,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
             let to_carbon = "[outputs.o]\ntype = \"graphite\"\nfrom = [\"app\"]\nto = [\"tcp://h:2003\"]\n";
             format!("[sources.app]\ntype = \"opentsdb\"\n{line}\n{to_carbon}")
         }
+        Section::SourceRiemann => file_with_events(key, line),
         Section::SourceTls | Section::OutputTls => file_with_tls(section, key, line),
         Section::SourceSelf => format!("{all}[sources.own]\ntype = \"self\"\n{}{line}", form_of(key)),
         Section::TransformAggregate => format!("{all}{line}"),
@@ -111,6 +112,14 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         // The daemon's own ports.
         section => port(&all, section, key, line),
     }
+}
+
+/// The same in a source of type `riemann`.
+fn file_with_events(key: &str, line: &str) -> String {
+    let events = "[outputs.o]\ntype = \"event_file\"\nfrom = [\"app\"]\n";
+    // Datagrams are not encrypted.
+    let listen = if key == "tls" { "listen = [\"tcp://127.0.0.1:0\"]\n" } else { "" };
+    format!("[sources.app]\ntype = \"riemann\"\n{listen}{line}\n{events}")
 }
 
 /// The same in the table of one of the daemon's own ports. `all` has a source, an aggregation and an output.

@@ -5,7 +5,7 @@ use wire::graphite::input::{Compatibility, Kept, MessageEncoding, NameForm};
 use wire::statsd::{Dialect, GaugeSign, Options};
 
 use super::types::{
-    HOUR, KIB, LISTENING, MIB, POINTS, SECOND, SOURCES, YEAR, duration, number, one_of, size, whole,
+    HOUR, KIB, LINES, LISTENING, MIB, POINTS, SECOND, SOURCES, YEAR, duration, number, one_of, size, whole,
 };
 use crate::diagnostic::Place;
 use crate::options::checked::Checked;
@@ -67,6 +67,8 @@ rows! {
         "idle_timeout" => idle_timeout_ms: duration(0, YEAR), Toml("\"1h\""), "\"10m\"",
             "Close connections that send nothing for this long.",
             "`0s`: never.";
+    }
+    in LINES {
         "max_line_bytes" => line_bytes_max: size(64, 64 * MIB), Toml("\"64KiB\""), "\"8KiB\"",
             "Longest line of a stream, or longest packet of `unix-frames`.",
             "A longer line is rejected as `line_too_long`; a longer frame closes its connection.";

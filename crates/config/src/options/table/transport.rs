@@ -1,4 +1,4 @@
-//! Options of compressed or encrypted streams: sources of points, and outputs to carbon.
+//! Options of compressed or encrypted streams: sources of points and of Riemann's events, and outputs to carbon.
 
 use super::types::one_of;
 use crate::diagnostic::Place;
@@ -6,7 +6,9 @@ use crate::options::checked::Checked;
 use crate::options::field::{Form, Nested, Slot, rows, words};
 use crate::options::row::Default::{Absent, Depends, Required, Toml};
 use crate::options::row::Type::{Flag, Path, Table, Text};
-use crate::options::section::Section::{HttpTls, OutputGraphite, OutputTls, SourceGraphite, SourceTls};
+use crate::options::section::Section::{
+    HttpTls, OutputGraphite, OutputTls, SourceGraphite, SourceRiemann, SourceTls,
+};
 use crate::plan::{
     Compression, EndpointTls, Identity, ListenTls, OutputKind, PemFile, SourcePlan, TlsVersion,
 };
@@ -23,6 +25,8 @@ rows! {
         "transport" => compression: one_of::<Compression>(), Toml("\"plain\""), "\"gzip\"",
             "Compression of its connections.",
             "`gzip`: concatenated members. `lz4`: concatenated frames. `snappy`: frames, or bare blocks as sent by carbon-c-relay. Streams only. See [Graphite](graphite.md#compressed-streams).";
+    }
+    in [SourceGraphite, SourceRiemann] {
         "tls" => tls as Nested: Table(SourceTls), Absent("connections are not encrypted"), "{ cert = \"/etc/staunch/relay.pem\" }",
             "Encrypts its connections.",
             "Streams only.";

@@ -91,6 +91,8 @@ struct Reading {
     /// Graphite's, or another protocol of points.
     points: bool,
     messages: bool,
+    /// Messages of events.
+    riemann: bool,
     streams: bool,
     frames: bool,
     unix_datagrams: bool,
@@ -111,15 +113,18 @@ fn reading(plan: &Plan, source: &SourcePlan) -> Reading {
         // Packets that are only copied are not parsed.
         SourceKind::Statsd(options) => ((aggregated || events).then_some(options.dialect), None),
         SourceKind::Graphite(graphite) => (None, Some(graphite)),
-        SourceKind::OpenTsdb | SourceKind::Own(_) | SourceKind::RelayOwn(_) | SourceKind::CarbonOwn(_) => {
-            (None, None)
-        }
+        SourceKind::OpenTsdb
+        | SourceKind::Riemann(_)
+        | SourceKind::Own(_)
+        | SourceKind::RelayOwn(_)
+        | SourceKind::CarbonOwn(_) => (None, None),
     };
     Reading {
         statsd,
         graphite: graphite.is_some(),
         points: source.kind.gives_points() && !source.kind.is_own(),
         messages: graphite.is_some_and(|graphite| graphite.carries != Carries::Lines),
+        riemann: matches!(source.kind, SourceKind::Riemann(_)),
         streams: listens(|listen| !listen.is_datagram()),
         frames: listens(|listen| matches!(listen, Listen::UnixFrames { .. })),
         unix_datagrams: listens(|listen| matches!(listen, Listen::UnixDatagram { .. })),
@@ -183,17 +188,20 @@ fn rejects(reason: Reject, of: &Reading) -> bool {
         // Node takes any type.
         Reject::BadType => of.statsd.is_some_and(|dialect| dialect != Dialect::Etsy),
         Reject::NegativeTimer => of.statsd.is_some_and(|dialect| dialect != Dialect::Perl),
-        Reject::KeyTooLong | Reject::TooManyTags => of.statsd.is_some_and(|dialect| dialect != Dialect::Etsy),
+        Reject::KeyTooLong => of.statsd.is_some_and(|dialect| dialect != Dialect::Etsy),
+        Reject::TooManyTags => of.riemann || of.statsd.is_some_and(|dialect| dialect != Dialect::Etsy),
+        Reject::MessageTooBig => of.riemann,
         Reject::BadEvent | Reject::BadCheck | Reject::TimestampUnsupported => extended,
         Reject::BadTimestamp => extended || of.points,
         Reject::EmptyLine => of.statsd == Some(Dialect::Perl),
         Reject::TooManyFields => of.graphite,
         Reject::BadTag | Reject::NoValue | Reject::NoTimestamp => of.points,
         Reject::BadName | Reject::NameTooLong | Reject::NotUtf8 => of.points,
-        Reject::BadMessage | Reject::BadElement => of.messages,
-        Reject::LineTooLong | Reject::TailLost | Reject::HttpRequest | Reject::TlsHandshake => of.streams,
-        Reject::UnfinishedFull => of.streams,
-        Reject::BadFrame => of.frames || of.messages,
+        Reject::BadMessage => of.messages || of.riemann,
+        Reject::BadElement => of.messages,
+        Reject::LineTooLong | Reject::HttpRequest | Reject::TlsHandshake => of.streams && !of.riemann,
+        Reject::TailLost | Reject::UnfinishedFull => of.streams,
+        Reject::BadFrame => of.frames || of.messages || (of.riemann && of.streams),
         Reject::PacketTruncated => of.unix_datagrams,
         Reject::BadCompression => of.compressed,
         Reject::Invalid => false,
@@ -319,6 +327,8 @@ mod tests {
         [transforms.of_perl]
         type = "aggregate"
         from = ["perl"]
+        [sources.riemann]
+        type = "riemann"
         [transforms.relay]
         type = "relay"
         from = ["lines", "pickle", "stats"]
@@ -357,7 +367,7 @@ mod tests {
         from = ["stats"]
         [outputs.events]
         type = "event_file"
-        from = ["app"]
+        from = ["app", "riemann"]
         [outputs.store]
         type = "whisper"
         from = ["relay"]
@@ -411,6 +421,20 @@ mod tests {
             ("dropped.late", false),
         ] {
             assert_eq!(source.contains(word), there, "{word}");
+        }
+        let source = words(&nodes.of_source("riemann", &nothing));
+        for (word, there) in [
+            ("rejected.bad_message", true),
+            ("rejected.bad_frame", true),
+            ("rejected.message_too_big", true),
+            ("rejected.too_many_tags", true),
+            ("rejected.tail_lost", true),
+            ("rejected.bad_element", false),
+            ("rejected.line_too_long", false),
+            ("rejected.http_request", false),
+            ("rejected.bad_value", false),
+        ] {
+            assert_eq!(source.contains(word), there, "{word} of a source of events");
         }
         let output = words(&nodes.of_output("file", &nothing));
         for (word, there) in [

@@ -35,7 +35,8 @@ pub(crate) fn pages() -> Vec<Page> {
 }
 
 const BAD_MESSAGE: &str = "The connection stays open and the next message is read. Point only carbon, a relay or another client that pickles \
-     lists of `(name, (time, value))` at a pickle listener. Objects of classes are never created.";
+     lists of `(name, (time, value))` at a pickle listener. Objects of classes are never created. A source of type `riemann` \
+     closes the connection, as Riemann does.";
 
 const BAD_TIMESTAMP: &str = "In StatsD, write the time as `|T1656581400`: Unix seconds, a whole number above 0. In Graphite, the time is the last \
      field, in Unix seconds; `-1` means now, and `N` means that it is missing.";
@@ -116,6 +117,18 @@ const STOPPED: &str = "Raise `stop_timeout`, repair the endpoint before you stop
 const TOO_MANY_COPIES: &str = "Relays that feed each other by several ways multiply the copies of a point. Remove some of the ways: \
      `staunch check --keys` prints all of them for a name. `copies_refused` of a relay counts the copies.";
 
+/// Advice on [`Reject::TooManyTags`].
+const TOO_MANY_TAGS: &str = "Raise `max_tags` of the source, or send fewer tags. The limits of an event in a source of type `riemann` are fixed.";
+
+/// Advice on [`Reject::MessageTooBig`].
+const MESSAGE_TOO_BIG: &str =
+    "Send fewer events in one message: at most 65,536. The client got the reason as an error reply.";
+
+/// Advice on [`Reject::BadFrame`].
+const BAD_FRAME: &str = "Each packet must follow its length, as four bytes little-endian, and must not be longer than \
+     `max_line_bytes`. Check that the client uses a length-prefixed unix stream (`unix-frames://`). Lengths of pickle, \
+     protobuf and Riemann's messages are big-endian, and their limit is `max_message_bytes`.";
+
 fn rejected(reason: Reject) -> &'static str {
     match reason {
         Reject::NoName => {
@@ -141,7 +154,7 @@ fn rejected(reason: Reject) -> &'static str {
             "Raise `max_line_bytes` of the source, or look for a sender that leaves out line feeds."
         }
         Reject::KeyTooLong => "Raise `max_key_bytes` of the source, or shorten names and tags at the sender.",
-        Reject::TooManyTags => "Raise `max_tags` of the source, or send fewer tags.",
+        Reject::TooManyTags => TOO_MANY_TAGS,
         Reject::BadTag => BAD_TAG,
         Reject::BadEvent => {
             "Correct the sender. The two lengths in `_e{5,4}:` are in bytes, not in characters."
@@ -151,10 +164,7 @@ fn rejected(reason: Reject) -> &'static str {
         }
         Reject::BadTimestamp => BAD_TIMESTAMP,
         Reject::TimestampUnsupported => TIMESTAMP_UNSUPPORTED,
-        Reject::BadFrame => {
-            "Each packet must follow its length, as four bytes little-endian, and must not be longer than \
-             `max_line_bytes`. Check that the client uses a length-prefixed unix stream (`unix-frames://`)."
-        }
+        Reject::BadFrame => BAD_FRAME,
         Reject::PacketTruncated => {
             "Send smaller packets. Only unix datagrams can be longer than 65535 bytes. The complete lines before the cut count."
         }
@@ -178,6 +188,7 @@ fn rejected(reason: Reject) -> &'static str {
             "Correct the sender. `compatibility = \"c-relay\"` replaces each byte that is not ASCII with `_`."
         }
         Reject::BadMessage => BAD_MESSAGE,
+        Reject::MessageTooBig => MESSAGE_TOO_BIG,
         Reject::BadElement => "Correct the sender. The other points of the message were accepted.",
         Reject::Invalid => "Correct the sender, or the expression. With `else log` the log shows the lines.",
         Reject::BadCompression => BAD_COMPRESSION,

@@ -4,6 +4,7 @@ use std::io;
 #[cfg(target_os = "linux")]
 use std::net::IpAddr;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 use config::plan::Listen;
@@ -12,6 +13,12 @@ use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 
 use sys::UnixStream;
+
+/// How long a client may take to close its side after the last reply. Closing first could discard the reply on its way.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Bytes of one dropped read after the last reply.
+const THROWN_BYTES: usize = 16 * 1024;
 
 /// A connection that was accepted.
 pub(in crate::sources) enum Stream {
@@ -46,6 +53,18 @@ impl Stream {
             Stream::Tcp(stream) => stream.try_write(bytes),
             Stream::Unix(stream) => stream.try_write(bytes),
         }
+    }
+
+    /// Writes as much as the socket accepts, and takes the written part away. False when there is more to write.
+    pub(in crate::sources) fn write_some(&self, bytes: &mut &[u8]) -> io::Result<bool> {
+        while !bytes.is_empty() {
+            match self.try_write(bytes) {
+                Ok(written) => *bytes = &bytes[written..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
     }
 
     /// Registers it with another runtime, whose tasks read it from now on.
@@ -139,8 +158,28 @@ impl Stream {
         }
     }
 
+    /// Lets the client read the last reply before the connection is closed.
+    pub(in crate::sources) async fn linger(&self) {
+        self.end_writing();
+        let gone = async {
+            let mut thrown = vec![0; THROWN_BYTES];
+            while self.readable().await.is_ok() {
+                match self.try_read(&mut thrown) {
+                    Ok(0) => return,
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(_gone) => return,
+                }
+                // A busy client would keep the thread from all other work, and from this timeout.
+                tokio::task::yield_now().await;
+            }
+        };
+        // Cancel-safe: the data is dropped. A client that continues to send is cut off.
+        let _elapsed = tokio::time::timeout(LINGER, gone).await;
+    }
+
     /// Makes the client read the end after the last reply. A unix socket needs no such call.
-    pub(in crate::sources) fn end_writing(&self) {
+    fn end_writing(&self) {
         if let Stream::Tcp(stream) = self {
             // It fails only when the client is gone.
             let _gone = socket2::SockRef::from(stream).shutdown(std::net::Shutdown::Write);

@@ -334,6 +334,25 @@ impl Wrapping {
         }
     }
 
+    /// Writes a reply, as far as the socket accepts it, and takes the written part away. False when there is more to write.
+    pub(in crate::sources) fn write(&mut self, stream: &Stream, reply: &mut &[u8]) -> io::Result<bool> {
+        loop {
+            // rustls takes at most 64 KiB before they are written.
+            if self.answer(stream)? {
+                return Ok(false);
+            }
+            if reply.is_empty() {
+                return Ok(true);
+            }
+            let Some(tls) = &mut self.tls else { return stream.write_some(reply) };
+            let taken = tls.writer().write(reply)?;
+            if taken == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            *reply = &reply[taken..];
+        }
+    }
+
     /// Writes pending TLS messages, as far as the socket accepts them. True when there are more.
     fn answer(&mut self, stream: &Stream) -> io::Result<bool> {
         let Some(tls) = &mut self.tls else { return Ok(false) };

@@ -3,7 +3,7 @@
 use model::{Point, Reject, Span};
 
 /// The result of parsing packets. Reuse it: [`Parsed::clear`] keeps the memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
     /// The points' lines in their final form, each with its LF and no bytes between them.
     pub bytes: Vec<u8>,
@@ -17,6 +17,20 @@ pub struct Parsed {
     pub first_reject: Option<(Reject, Span)>,
     /// A message's elements, before they are parsed as lines; empty between two calls.
     pub(super) elements: Vec<u8>,
+}
+
+// Not derived: the standard library has no default of such a long array.
+impl Default for Parsed {
+    fn default() -> Parsed {
+        Parsed {
+            bytes: Vec::new(),
+            points: Vec::new(),
+            lines: 0,
+            rejects: [0; Reject::COUNT],
+            first_reject: None,
+            elements: Vec::new(),
+        }
+    }
 }
 
 impl Parsed {

@@ -265,3 +265,21 @@ fn a_connection_is_split_into_messages_up_to_its_limit() {
         assert!(connection.memory_bytes() <= 64, "memory is for what has arrived");
     }
 }
+
+#[test]
+fn events_of_a_rejected_message_are_counted_up_to_the_first_bad_byte() {
+    let table: &[(&[u8], usize)] = &[
+        (b"", 0),
+        (b"\x32\x00", 1),
+        // What an event contains is not read.
+        (b"\x32\x01\xff\x32\x00", 2),
+        // Other fields: `ok`, a query, a state.
+        (b"\x10\x01\x2a\x00\x22\x00\x32\x00", 1),
+        // An event that is cut, and a key that is.
+        (b"\x32\x00\x32\x02x", 1),
+        (b"\x32\x00\xff", 1),
+    ];
+    for (bytes, want) in table {
+        assert_eq!(super::super::events_in_rejected(bytes), *want, "{}", bytes.escape_ascii());
+    }
+}

@@ -1,0 +1,161 @@
+//! Reads messages of events, and makes batches of them.
+//!
+//! Path of a message: it is a datagram, or [`read`] cuts it out of a connection -> **[`message`]** -> `wire::riemann::decode` ->
+//! [`batches`] -> `Shard::push`. Not here: the format (`wire::riemann`), when replies are written (`staunch`).
+//! Invariants: each message of a connection has one reply, in order, except an undecodable one, which ends the connection. Replies
+//! take less than three bytes for each byte of their messages and lengths.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::{
+    Batches, EventTime, EventsBuilder, Now, Receipt, Records, Reject, SourceAccount, SourceId, Span,
+};
+use wire::frame::LengthFramer;
+use wire::riemann::{self, Limits, MessageReject};
+
+use crate::intake::rejects::settle_rejects;
+
+/// The reply to a query. Riemann without an index replies the same.
+const NO_INDEX: &str = "no index";
+
+/// The events of one read, and its rejected records.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub(crate) events: EventsBuilder,
+    /// Messages read, valid or not.
+    pub(crate) messages: usize,
+    /// Rejected records, by [`Reject::index`].
+    pub(crate) rejects: [u64; Reject::COUNT],
+    /// The first rejected datagram and its reason.
+    pub(crate) first_reject: Option<(Reject, Span)>,
+}
+
+// Not derived: the standard library has no default of such a long array.
+impl Default for Parsed {
+    fn default() -> Parsed {
+        Parsed {
+            events: EventsBuilder::default(),
+            messages: 0,
+            rejects: [0; Reject::COUNT],
+            first_reject: None,
+        }
+    }
+}
+
+impl Parsed {
+    /// Empties it, and keeps so many bytes of each array.
+    pub(crate) fn clear(&mut self, kept_bytes_max: usize) {
+        self.events.clear();
+        self.events.shrink_to(kept_bytes_max);
+        self.messages = 0;
+        self.rejects = [0; Reject::COUNT];
+        self.first_reject = None;
+    }
+}
+
+/// Why the rest of a connection is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// A message could not be decoded, and was counted.
+    Undecodable,
+    /// A message could not be framed; it is not counted yet.
+    Lost(Reject),
+}
+
+/// Reads the messages that `bytes` complete, and appends a reply for each. `bad` gets each rejected one with its reason.
+///
+/// # Errors
+/// Why the rest is not read. Everything before it was.
+pub(crate) fn read(
+    framer: &mut LengthFramer,
+    bytes: &[u8],
+    now: Now,
+    into: &mut Parsed,
+    replies: &mut Vec<u8>,
+    mut bad: impl FnMut(&[u8], Reject),
+) -> Result<(), Unread> {
+    let mut rest = bytes;
+    while let Some(next) = framer.next(&mut rest).map_err(Unread::Lost)? {
+        match message(&next, now, into, Some(replies)) {
+            Ok(()) => {}
+            Err(reason) => {
+                bad(&next, reason);
+                if reason == Reject::BadMessage {
+                    framer.discard();
+                    return Err(Unread::Undecodable);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads one message, and appends the reply.
+///
+/// # Errors
+/// Why it was rejected, which is counted. For [`Reject::BadMessage`] there is no reply.
+pub(crate) fn message(
+    bytes: &[u8],
+    now: Now,
+    into: &mut Parsed,
+    replies: Option<&mut Vec<u8>>,
+) -> Result<(), Reject> {
+    into.messages += 1;
+    // Riemann's clock has milliseconds.
+    let received_ms = i64::try_from(now.wall_ns / 1_000_000).unwrap_or(i64::MAX / 1000);
+    let received = EventTime::Micros(received_ms * 1000);
+    let (reply, result) = match riemann::decode(bytes, received, Limits::default(), &mut into.events) {
+        Ok(message) => (message.query.map(|_query| NO_INDEX), Ok(())),
+        Err(why) => {
+            let reason = reason_of(why);
+            into.rejects[reason.index()] += riemann::events_in_rejected(bytes).max(1) as u64;
+            if reason == Reject::BadMessage {
+                return Err(reason);
+            }
+            (why.reply(), Err(reason))
+        }
+    };
+    if let Some(replies) = replies {
+        let is_whole = riemann::framed(replies, |out| match reply {
+            Some(error) => riemann::error_reply(error, out),
+            None => out.extend_from_slice(riemann::OK_REPLY),
+        });
+        debug_assert!(is_whole, "a reply is short");
+    }
+    result
+}
+
+fn reason_of(why: MessageReject) -> Reject {
+    match why {
+        MessageReject::Undecodable => Reject::BadMessage,
+        MessageReject::TooManyEvents | MessageReject::TooMuchText => Reject::MessageTooBig,
+        MessageReject::TooManyTags | MessageReject::TooManyAttributes => Reject::TooManyTags,
+    }
+}
+
+/// Settles rejected records, and makes a batch of the events.
+pub(crate) fn batches<'a>(
+    source: SourceId,
+    account: &Arc<SourceAccount>,
+    now: Now,
+    parsed: &'a Parsed,
+) -> Batches<'a> {
+    let mut batches = Batches::new(source);
+    if parsed.messages == 0 {
+        return batches;
+    }
+    account.packets.fetch_add(parsed.messages as u64, Relaxed);
+    account.last_packet_s.store(now.wall_seconds(), Relaxed);
+    let bad = settle_rejects(account, &parsed.rejects);
+    // Events are counted as lines, like elements of pickles.
+    account.lines.fetch_add(parsed.events.len() as u64 + bad, Relaxed);
+    if !parsed.events.is_empty() {
+        let receipt = Receipt::receive(account, parsed.events.len() as u64);
+        batches.push(Records::Events(parsed.events.batch()), Some(receipt));
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests;
