@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::{DiskError, EntryKind, FileFacts, FileTree, Reserved, TreeFile};
+use model::{DiskError, EntryKind, FileFacts, FileTree, FileVersion, Reserved, TreeFile};
 
 /// Calls so far, of a tree and all its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Calls {
     pub writes: u64,
     /// Calls of `size`.
     pub sizes: u64,
+    /// Calls of `version`.
+    pub versions: u64,
     /// Syncs of files and folders.
     pub syncs: u64,
 }
@@ -69,7 +71,8 @@ struct State {
     files: Vec<Vec<u8>>,
     /// Index of each file, and its time, by path.
     paths: BTreeMap<String, usize>,
-    modified: BTreeMap<usize, i64>,
+    /// When each file was written last, and how often it was.
+    modified: BTreeMap<usize, (i64, i64)>,
     now: i64,
     calls: Calls,
     faults: Faults,
@@ -113,6 +116,11 @@ impl State {
         self.paths.get(path).copied().ok_or(DiskError::NotFound)
     }
 
+    fn touch(&mut self, index: usize) {
+        let (time, changes) = self.modified.entry(index).or_default();
+        (*time, *changes) = (self.now, *changes + 1);
+    }
+
     fn used(&self) -> u64 {
         self.paths.values().map(|index| self.files[*index].len() as u64).sum()
     }
@@ -153,7 +161,7 @@ impl State {
         let first = start - start % PAGE_BYTES;
         let pages = file[first..file.len().min(end.next_multiple_of(PAGE_BYTES))].to_vec();
         self.unsynced.push(Change::Write { file: index, start: first, grows, pages });
-        self.modified.insert(index, self.now);
+        self.touch(index);
         result
     }
 }
@@ -320,8 +328,7 @@ impl FileTree for MemoryTree {
         let index = state.files.len();
         state.files.push(Vec::new());
         state.paths.insert(path.to_owned(), index);
-        let now = state.now;
-        state.modified.insert(index, now);
+        state.touch(index);
         drop(state);
         self.file(path, false)
     }
@@ -380,7 +387,7 @@ impl FileTree for MemoryTree {
         let state = locked(&self.state);
         let index = state.index(path)?;
         let bytes = state.files[index].len() as u64;
-        let modified = state.modified.get(&index).copied().unwrap_or_default();
+        let (modified, _) = state.modified.get(&index).copied().unwrap_or_default();
         Ok(FileFacts { bytes, disk_bytes: bytes, modified })
     }
 
@@ -420,6 +427,13 @@ impl TreeFile for MemoryFile {
         let mut state = locked(&self.state);
         state.calls.sizes += 1;
         Ok(state.files[self.index].len() as u64)
+    }
+
+    fn version(&self) -> Result<Option<FileVersion>, DiskError> {
+        let mut state = locked(&self.state);
+        state.calls.versions += 1;
+        let (_, changed) = state.modified.get(&self.index).copied().unwrap_or_default();
+        Ok(Some(FileVersion { file: self.index as u64, changed }))
     }
 
     fn extend(&self, bytes: u64) -> Result<(), DiskError> {

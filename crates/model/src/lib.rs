@@ -42,4 +42,4 @@ pub use point::Point;
 pub use receipt::Receipt;
 pub use sample::{Extra, GaugeOp, Kind, Sample, Value};
 pub use series::{Canonical, RawKey, SeriesRef, Span};
-pub use tree::{EntryKind, FileFacts, FileTree, FolderId, TreeFile};
+pub use tree::{EntryKind, FileFacts, FileTree, FileVersion, FolderId, TreeFile};

@@ -28,6 +28,12 @@ pub trait TreeFile: fmt::Debug {
     /// Size of the file in bytes.
     fn size(&self) -> Result<u64, DiskError>;
 
+    /// Which file this is, and when anybody changed it last: equal versions mean that nobody changed it in between. None where
+    /// the system is not exact enough about that.
+    fn version(&self) -> Result<Option<FileVersion>, DiskError> {
+        Ok(None)
+    }
+
     /// Makes the file at least `bytes` long. What was not written reads as zeros and takes no disk space where the file
     /// system has sparse files.
     fn extend(&self, bytes: u64) -> Result<(), DiskError>;
@@ -45,6 +51,15 @@ pub trait TreeFile: fmt::Debug {
 
     /// Ends the lock.
     fn unlock(&self) -> Result<(), DiskError>;
+}
+
+/// A state of a file, of which only equality counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileVersion {
+    /// What identifies the file in its file system.
+    pub file: u64,
+    /// When its bytes, its size, its name or its owner changed last. No program can set it.
+    pub changed: i64,
 }
 
 /// What identifies a folder on its machine: file system and number. Equal for all names of one folder.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use model::{DiskError, EntryKind, FileFacts, FileTree, FolderId, Reserved, TreeFile};
+use model::{DiskError, EntryKind, FileFacts, FileTree, FileVersion, FolderId, Reserved, TreeFile};
 
 use crate::clock::Clock;
 use crate::disk::{is_same, reason};
@@ -422,6 +422,21 @@ fn facts_of(found: &fs::Metadata) -> FileFacts {
     FileFacts { bytes: found.len(), disk_bytes: found.len(), modified }
 }
 
+/// Linux from 6.13 on stamps each change after a look at the time with a time of its own. Others count in ticks of some milliseconds.
+#[cfg(unix)]
+fn version_of(found: &fs::Metadata) -> Option<FileVersion> {
+    use std::os::unix::fs::MetadataExt;
+    // A file system whose times have whole milliseconds, or seconds, is not exact enough.
+    let is_exact = found.ctime_nsec() % 1_000_000 != 0;
+    let changed = found.ctime().wrapping_mul(1_000_000_000).wrapping_add(found.ctime_nsec());
+    is_exact.then_some(FileVersion { file: found.ino(), changed })
+}
+
+#[cfg(not(unix))]
+fn version_of(_: &fs::Metadata) -> Option<FileVersion> {
+    None
+}
+
 impl TreeFile for RealFile {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), DiskError> {
         crate::read_exact_at(&self.file, offset, bytes).map_err(reason)
@@ -436,6 +451,10 @@ impl TreeFile for RealFile {
 
     fn size(&self) -> Result<u64, DiskError> {
         Ok(self.file.metadata().map_err(reason)?.len())
+    }
+
+    fn version(&self) -> Result<Option<FileVersion>, DiskError> {
+        Ok(version_of(&self.file.metadata().map_err(reason)?))
     }
 
     fn extend(&self, bytes: u64) -> Result<(), DiskError> {

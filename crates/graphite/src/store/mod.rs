@@ -24,6 +24,7 @@
 //! | `write` | which series is written next, and writing it |
 //! | `rate` | limits of updates and new files in time |
 //! | `new_file` | a file that is being filled for the first time |
+//! | `kept` | what is known of a file between two writes |
 //! | `overlay` | a file with the points in memory, as if they were written |
 //! | `reader` | series for queries |
 //! | `names` | the catalog: names of files, search, removal |
@@ -32,6 +33,7 @@
 //! | `expire` | a limit on the disk space of the files |
 
 mod expire;
+mod kept;
 mod metadata;
 mod migrate;
 mod names;

@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use model::{DiskError, Reserved, TreeFile};
+use model::{DiskError, FileVersion, Reserved, TreeFile};
 
 /// A file of the tree and, if nobody else writes to it, the parts that have been written.
 #[derive(Debug)]
@@ -68,6 +68,10 @@ impl<F: TreeFile> TreeFile for MaybeNew<F> {
 
     fn size(&self) -> Result<u64, DiskError> {
         self.file.size()
+    }
+
+    fn version(&self) -> Result<Option<FileVersion>, DiskError> {
+        self.file.version()
     }
 
     fn extend(&self, bytes: u64) -> Result<(), DiskError> {

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use hashbrown::HashTable;
 
+use super::kept::{Headers, Kept};
 use super::options::ATTEMPTS_MAX;
 
 /// Bytes of a point in memory.
@@ -79,6 +80,8 @@ pub(super) struct Series {
     /// The job writes these first points.
     writing: u32,
     points: Vec<Packed>,
+    /// What the next job need not read. A job takes it, and puts it back when all went well.
+    pub(super) kept: Option<Box<Kept>>,
 }
 
 /// A series that has to be written.
@@ -137,6 +140,8 @@ pub(super) struct Part {
     /// The turn of the next one in `creates`.
     turn: u64,
     jobs: Vec<Due>,
+    /// Headers of the files of which something is kept.
+    headers: Headers,
     /// Points in memory, and series that have some.
     held: (u64, u64),
 }
@@ -173,6 +178,7 @@ impl Part {
             covered: Covered::ALL,
             writing: 0,
             points: Vec::new(),
+            kept: None,
         };
         match self.series.get_mut(number as usize) {
             Some(freed) => *freed = new,
@@ -251,6 +257,12 @@ impl Part {
         }
         self.jobs.push(due);
         due
+    }
+
+    /// Keeps what is known of the file of a series.
+    pub(super) fn keep(&mut self, series: u32, kept: Option<Box<Kept>>) {
+        self.series[series as usize].kept =
+            kept.and_then(|mut kept| self.headers.share(&mut kept).then_some(kept));
     }
 
     /// The points of a job.
@@ -333,6 +345,7 @@ impl Part {
             return None;
         }
         let points = std::mem::take(&mut series.points);
+        series.kept = None;
         let taken = TakenOut { points, file: series.file, covered: series.covered };
         self.held.0 -= taken.points.len() as u64;
         self.held.1 -= u64::from(!taken.points.is_empty());

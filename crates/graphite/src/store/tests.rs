@@ -12,6 +12,7 @@ use crate::whisper::rules::{AggregationRule, Aggregations, SchemaRule, Schemas};
 use crate::whisper::{self, AggregationMethod, Layout, Point, UpdateOptions, WhisperFile, parse_retentions};
 use model::DiskError;
 
+mod kept;
 mod removal;
 
 const NOW: i64 = 1_800_000_000;

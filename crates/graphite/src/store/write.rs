@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use model::{DiskError, FileTree, TreeFile as _};
 
+use super::kept::{self, Kept};
 use super::new_file::MaybeNew;
 use super::part::{Due, FileState};
 use super::{PARTS, Refusal, Store, locked};
@@ -25,6 +26,8 @@ pub struct Writer {
     name: Vec<u8>,
     points: Vec<Point>,
     scratch: Scratch,
+    /// What is known of the file of the job.
+    kept: Option<Box<Kept>>,
 }
 
 /// Why a file was not written.
@@ -120,6 +123,7 @@ impl Store {
         {
             let mut part = locked(&self.parts[part]);
             known = part.of(due.series).file;
+            writer.kept = part.of(due.series).kept.take();
             writer.name.clear();
             writer.name.extend_from_slice(part.name(due.series));
             let points = part.points_of_job(due).iter();
@@ -133,6 +137,7 @@ impl Store {
         let freed = match done {
             Ok(Some(header)) => {
                 part.of(due.series).covered = self.covered(&header);
+                part.keep(due.series, writer.kept.take());
                 part.done(due, FileState::Exists)
             }
             Ok(None) => {
@@ -191,13 +196,13 @@ impl Store {
         let wanted_header = || self.header_of_new(&writer.name);
         let file = match opened {
             // The lock comes first: another program that has it may change the header, or replace the file.
-            Ok(file) if self.options.lock => {
-                let locked = lock_in(tree, &path, file).map_err(FileError::Disk);
-                locked
-                    .and_then(|file| WhisperFile::open_or_begin(MaybeNew::known(file), space, wanted_header))
+            Ok(file) => {
+                let file = if self.options.lock { lock_in(tree, &path, file) } else { Ok(file) };
+                let file = file.map_err(FileError::Disk);
+                file.and_then(|file| kept::open(file, &mut writer.kept, space, wanted_header))
             }
-            Ok(file) => WhisperFile::open_or_begin(MaybeNew::known(file), space, wanted_header),
             Err(DiskError::NotFound) => {
+                writer.kept = None;
                 if !self.is_short() && !locked(&self.creates).take(now) {
                     return Ok(None);
                 }
@@ -219,6 +224,9 @@ impl Store {
             }
             let options = &self.options.update;
             report.written = file.update_many(&mut writer.points, now, options, &mut writer.scratch)?;
+            // A first write is often the only one for long.
+            let is_known = known == FileState::Exists;
+            writer.kept = if is_known { Kept::of(&file, writer.kept.take()) } else { None };
             Ok(Arc::clone(file.header()))
         });
         updated.map(Some).map_err(|error| (path, error))

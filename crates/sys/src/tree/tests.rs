@@ -1,4 +1,6 @@
-use std::os::unix::fs::symlink;
+//! The tree with real files: its operations, and what others do to its folder meanwhile.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::*;
 
@@ -169,6 +171,37 @@ fn a_file_is_current_until_another_one_gets_its_path() {
     assert_eq!((tree.is_current("a.wsp", &first), tree.is_current("a.wsp", &second)), (Ok(false), Ok(true)));
     tree.remove("a.wsp").expect("it is there");
     assert_eq!(tree.is_current("a.wsp", &second), Ok(false));
+}
+
+#[test]
+fn each_change_of_a_file_gives_it_another_version() {
+    let (_held, tree) = tree();
+    let file = tree.create("a").expect("made");
+    let mut last = file.version();
+    let mut has_another = |what: &str| {
+        let now = file.version();
+        assert!(matches!(now, Ok(Some(_))) && now != last, "{what}: {last:?}, {now:?}");
+        last = now;
+        // Longer than a tick of the clock, for kernels that count changes in ticks.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    file.write_at(0, b"abcd").expect("written");
+    has_another("a write");
+    file.write_at(0, b"abcd").expect("written");
+    has_another("a write of the same bytes");
+    file.extend(9).expect("longer");
+    has_another("another size");
+    fs::set_permissions(tree.root().join("a"), fs::Permissions::from_mode(0o600)).expect("changed");
+    has_another("another mode");
+    file.file.set_modified(std::time::UNIX_EPOCH).expect("set");
+    has_another("a time that a program set");
+    file.read_at(0, &mut [0; 4]).expect("read");
+    let same = tree.open_to_read("a").expect("it is there").version();
+    assert_eq!((file.version(), same), (last, last), "reads change nothing");
+    let other = tree.create("b").expect("made").version();
+    let id = |version: Result<Option<FileVersion>, DiskError>| version.ok().flatten().map(|found| found.file);
+    assert_ne!(id(other), id(last));
 }
 
 #[test]

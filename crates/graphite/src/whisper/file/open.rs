@@ -25,18 +25,27 @@ pub enum Space {
     Allocate,
 }
 
+/// Archives whose bases a [`Known`] has. Those of further ones, which few files have, are read.
+const KNOWN_BASES: usize = 4;
+
 /// What a caller can keep of a file that it closes, to open it again without reading it. Valid as long as nobody else
-/// replaces the file.
+/// changes the file.
 #[derive(Clone, Debug)]
 pub struct Known {
     header: Arc<Header>,
-    bases: Box<[u32]>,
+    bases: [u32; KNOWN_BASES],
 }
 
 impl Known {
     /// The header of the file.
     pub fn header(&self) -> &Arc<Header> {
         &self.header
+    }
+
+    /// The same with an equal header, which other files may have too.
+    pub(crate) fn with_header(self, header: Arc<Header>) -> Known {
+        debug_assert_eq!(self.header, header);
+        Known { header, ..self }
     }
 }
 
@@ -224,14 +233,14 @@ impl<F: TreeFile> WhisperFile<F> {
     /// Opens a file that was known when it was closed, without reading it.
     pub fn open_known(file: F, known: Known) -> WhisperFile<F> {
         let mut bases = [0; ARCHIVES_MAX];
-        bases[..known.bases.len()].copy_from_slice(&known.bases);
+        bases[..KNOWN_BASES].copy_from_slice(&known.bases);
         WhisperFile { file, header: known.header, bases }
     }
 
     /// What is known of the file.
     pub fn known(&self) -> Known {
-        let bases = self.bases[..self.header.archives().len()].into();
-        Known { header: Arc::clone(&self.header), bases }
+        let (bases, _) = self.bases.split_first_chunk().expect("ARCHIVES_MAX is more");
+        Known { header: Arc::clone(&self.header), bases: *bases }
     }
 
     /// Its header.
