@@ -14,11 +14,12 @@ use std::time::Instant;
 use arcstr::ArcStr;
 use streams::event::{Event, Field};
 use streams::graph::{Caller, Graph, NodeId};
+use streams::language::error::{EvalError, Outcome};
 use streams::nodes::{construct, forms};
 use streams::number::Number;
+use streams::object::class;
 use streams::reader::Reader;
 use streams::reader::names::NoNames;
-use streams::thrown::{Thrown, class};
 use streams::value::Value;
 
 /// Events of a run.
@@ -31,25 +32,25 @@ const FORKS: usize = 1_000_000;
 struct Makes;
 
 impl Caller for Makes {
-    fn call(&self, graph: &mut Graph, function: &Value, _: &[Value]) -> Result<Value, Thrown> {
+    fn call(&self, graph: &mut Graph, function: &Value, _: &[Value]) -> Outcome {
         match function {
             Value::Text(text) => make(graph, text).map(|stream| Value::Stream(stream.number())),
-            _ => Err(Thrown::new(class::CLASS_CAST, "this is no function")),
+            _ => Err(EvalError::throw(&class::CLASS_CAST, "this is no function")),
         }
     }
 }
 
 /// The stream of a text: calls of streams in each other, whose other arguments are as they are written; `out` drops everything, and
 /// `fork` before a text makes `by` call it.
-fn make(graph: &mut Graph, text: &str) -> Result<NodeId, Thrown> {
+fn make(graph: &mut Graph, text: &str) -> Outcome<NodeId> {
     let form = Reader::new(text, "costs".into()).next(&NoNames).ok().flatten().unwrap_or_default();
     match eval(graph, &form)? {
         Value::Stream(stream) => Ok(NodeId::of(stream)),
-        _ => Err(Thrown::new(class::ILLEGAL_ARGUMENT, text)),
+        _ => Err(EvalError::illegal_argument(text)),
     }
 }
 
-fn eval(graph: &mut Graph, form: &Value) -> Result<Value, Thrown> {
+fn eval(graph: &mut Graph, form: &Value) -> Outcome {
     if let Some(expanded) = forms::expand(form)? {
         return eval(graph, &expanded);
     }
@@ -57,7 +58,7 @@ fn eval(graph: &mut Graph, form: &Value) -> Result<Value, Thrown> {
         Value::Symbol(_) => construct(graph, "bit-bucket", &[]),
         Value::List(list) => {
             let head = list.first().and_then(Value::as_symbol).cloned().unwrap_or_default();
-            let args: Result<Vec<Value>, Thrown> = list.iter().skip(1).map(|arg| eval(graph, arg)).collect();
+            let args: Outcome<Vec<Value>> = list.iter().skip(1).map(|arg| eval(graph, arg)).collect();
             construct(graph, &head, &args?)
         }
         other => Ok(other.clone()),

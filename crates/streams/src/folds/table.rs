@@ -1,6 +1,7 @@
 //! The table of all folds (spec riemann §11).
 
-use super::{Folded, Folding, samples};
+use super::{Folding, samples};
+use crate::language::error::{EvalError, Outcome};
 use crate::nodes::table::Tier;
 use crate::value::Value;
 
@@ -15,7 +16,7 @@ pub struct Fold {
     pub tier: Tier,
     /// What it does, in one line.
     pub doc: &'static str,
-    run: fn(&[Value], &mut Folding<'_>) -> Folded,
+    run: fn(&[Value], &mut Folding<'_>) -> Outcome,
 }
 
 impl Fold {
@@ -23,10 +24,10 @@ impl Fold {
     ///
     /// # Errors
     /// Of another number of arguments, and what it throws.
-    pub fn call(&self, args: &[Value], folding: &mut Folding<'_>) -> Folded {
+    pub fn call(&self, args: &[Value], folding: &mut Folding<'_>) -> Outcome {
         if args.len() != self.arguments.len() {
             let message = format!("({}): it does not take {} arguments", self.name, args.len());
-            return Err(super::Thrown::new(super::class::ILLEGAL_ARGUMENT, message));
+            return Err(EvalError::illegal_argument(message));
         }
         (self.run)(args, folding)
     }

@@ -6,7 +6,7 @@ use arcstr::literal;
 
 use super::id::NodeId;
 use crate::event::{Event, Field};
-use crate::thrown::Thrown;
+use crate::language::error::EvalError;
 use crate::value::Value;
 
 /// Exceptions that nobody has taken yet, at most; further ones are counted.
@@ -20,20 +20,20 @@ pub struct Caught {
     /// The child.
     pub node: NodeId,
     /// What it threw.
-    pub thrown: Thrown,
+    pub error: EvalError,
     /// What it got.
     pub value: Value,
 }
 
 /// The event of an exception (spec riemann §10.6).
-pub(super) fn exception_event(thrown: &Thrown, value: &Value, now_us: i64) -> Value {
+pub(super) fn exception_event(error: &EvalError, value: &Value, now_us: i64) -> Value {
     let mut event = Event::default();
     event.set(Field::Service, Value::Text(literal!("riemann exception")));
     event.set(Field::State, Value::Text(literal!("error")));
-    let tags = [literal!("exception"), thrown.class.clone()];
+    let tags = [literal!("exception"), error.class().name.into()];
     event.set(Field::Tags, Value::vector(tags.map(Value::Text)));
     event.set(Field::Time, Value::of_time_us(now_us));
-    event.set(Field::Description, Value::Text(thrown.to_string().into()));
+    event.set(Field::Description, Value::Text(error.to_string().into()));
     event.set_attribute(literal!("event"), value.clone());
     Value::Event(Arc::new(event))
 }

@@ -32,7 +32,8 @@ use self::caught::{CAUGHT_MAX, exception_event};
 use self::hashes::Hashes;
 use self::timers::Timers;
 use self::turn::To;
-use crate::thrown::{Thrown, class};
+use crate::language::error::{EvalError, Outcome};
+use crate::object::class;
 use crate::value::Value;
 
 /// Nodes that pass a value on to each other, at most: a config can feed a stream's output to the stream itself.
@@ -46,7 +47,7 @@ pub trait Node: fmt::Debug + Send {
     ///
     /// # Errors
     /// An exception. Values that were emitted before it go to the children all the same.
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown>;
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool>;
 
     /// The node was added: the place to set timers that run from the beginning, and to look at the clock.
     fn start(&mut self, turn: &mut Turn<'_>) {
@@ -57,7 +58,7 @@ pub trait Node: fmt::Debug + Send {
     ///
     /// # Errors
     /// An exception, as for `push`.
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         let _ = turn;
         unreachable!("this node sets no timers, but {timer:?} is due")
     }
@@ -86,7 +87,7 @@ pub trait Caller: Send + Sync {
     ///
     /// # Errors
     /// What it throws, and its limits of steps, depth and memory.
-    fn call(&self, graph: &mut Graph, function: &Value, args: &[Value]) -> Result<Value, Thrown>;
+    fn call(&self, graph: &mut Graph, function: &Value, args: &[Value]) -> Outcome;
 }
 
 /// One line of a cache, as nodes of forks are met one by one.
@@ -264,7 +265,7 @@ impl Graph {
     ///
     /// # Errors
     /// What the node itself throws. What its children throw is caught.
-    pub fn push(&mut self, id: NodeId, value: &Value) -> Result<bool, Thrown> {
+    pub fn push(&mut self, id: NodeId, value: &Value) -> Outcome<bool> {
         self.push_owned(id, &mut value.clone())
     }
 
@@ -272,7 +273,7 @@ impl Graph {
     ///
     /// # Errors
     /// What the node itself throws.
-    pub fn push_owned(&mut self, id: NodeId, value: &mut Value) -> Result<bool, Thrown> {
+    pub fn push_owned(&mut self, id: NodeId, value: &mut Value) -> Outcome<bool> {
         let before = self.emitted.len();
         let pushed = self.turn(id, |node, turn| node.push(value, turn));
         self.pass_on(id, before);
@@ -289,7 +290,7 @@ impl Graph {
     ///
     /// # Errors
     /// What it throws.
-    pub fn call(&mut self, function: &Value, args: &[Value]) -> Result<Value, Thrown> {
+    pub fn call(&mut self, function: &Value, args: &[Value]) -> Outcome {
         let caller = Arc::clone(&self.caller);
         caller.call(self, function, args)
     }
@@ -321,8 +322,8 @@ impl Graph {
             }
             self.now_us = self.now_us.max(timer.due_us());
             let before = self.emitted.len();
-            if let Some(Err(thrown)) = self.turn(id, |node, turn| node.due(timer, turn)) {
-                self.catch(id, id, thrown, &Value::Nil);
+            if let Some(Err(error)) = self.turn(id, |node, turn| node.due(timer, turn)) {
+                self.catch(id, id, error, &Value::Nil);
             }
             self.pass_on(id, before);
         }
@@ -343,17 +344,17 @@ impl Graph {
     fn turn<T>(
         &mut self,
         id: NodeId,
-        run: impl FnOnce(&mut dyn Node, &mut Turn<'_>) -> Result<T, Thrown>,
-    ) -> Option<Result<T, Thrown>> {
+        run: impl FnOnce(&mut dyn Node, &mut Turn<'_>) -> Outcome<T>,
+    ) -> Option<Outcome<T>> {
         if self.depth >= DEPTH_MAX {
             let message = "streams pass this event on to each other without an end";
-            return Some(Err(Thrown::new(class::STACK_OVERFLOW, message)));
+            return Some(Err(EvalError::throw(&class::STACK_OVERFLOW, message)));
         }
         let slot = self.slots.get_mut(id.0 as usize)?;
         let generation = slot.generation;
         let Some(mut node) = slot.node.take() else {
             let message = "a stream cannot get an event while it handles one";
-            return slot.is_in_use.then(|| Err(Thrown::new(class::ILLEGAL_STATE, message)));
+            return slot.is_in_use.then(|| Err(EvalError::throw(&class::ILLEGAL_STATE, message)));
         };
         self.depth += 1;
         let done = run(&mut *node, &mut Turn { graph: self, node: id });
@@ -396,19 +397,19 @@ impl Graph {
     }
 
     fn push_to_child(&mut self, parent: NodeId, child: NodeId, value: &mut Value) {
-        if let Err(thrown) = self.push_owned(child, value) {
-            self.catch(parent, child, thrown, value);
+        if let Err(error) = self.push_owned(child, value) {
+            self.catch(parent, child, error, value);
         }
     }
 
-    fn catch(&mut self, parent: NodeId, node: NodeId, thrown: Thrown, value: &Value) {
+    fn catch(&mut self, parent: NodeId, node: NodeId, error: EvalError, value: &Value) {
         let rescue = self.slots[node.0 as usize].rescue.filter(|rescue| *rescue != node);
-        let event = rescue.map(|rescue| (rescue, exception_event(&thrown, value, self.now_us)));
+        let event = rescue.map(|rescue| (rescue, exception_event(&error, value, self.now_us)));
         let Some((rescue, event)) = event else {
-            return self.keep_caught(Caught { parent, node, thrown, value: value.clone() });
+            return self.keep_caught(Caught { parent, node, error, value: value.clone() });
         };
-        if let Err(thrown) = self.push(rescue, &event) {
-            self.keep_caught(Caught { parent: node, node: rescue, thrown, value: event });
+        if let Err(error) = self.push(rescue, &event) {
+            self.keep_caught(Caught { parent: node, node: rescue, error, value: event });
         }
     }
 

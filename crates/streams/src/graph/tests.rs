@@ -6,8 +6,9 @@ use arcstr::literal;
 
 use super::{CHILDREN, Caller, DEPTH_MAX, Graph, Node, NodeId, TimerId, Turn};
 use crate::event::Field;
+use crate::language::error::{EvalError, Outcome};
 use crate::number::Number;
-use crate::thrown::{Thrown, class};
+use crate::object::class;
 use crate::value::Value;
 
 type Seen = Arc<Mutex<Vec<String>>>;
@@ -17,30 +18,30 @@ type Seen = Arc<Mutex<Vec<String>>>;
 struct Pushes;
 
 impl Caller for Pushes {
-    fn call(&self, graph: &mut Graph, function: &Value, args: &[Value]) -> Result<Value, Thrown> {
+    fn call(&self, graph: &mut Graph, function: &Value, args: &[Value]) -> Outcome {
         match (function, args) {
             (Value::Number(Number::Int(node)), [value]) => {
                 Ok(Value::Bool(graph.push(NodeId::of(*node as u32), value)?))
             }
             (Value::Keyword(_), [Value::Number(Number::Int(count)), seen]) => {
-                let Value::Nil = seen else { return Err(thrown()) };
+                let Value::Nil = seen else { return Err(no()) };
                 let nodes = (0..*count).map(|_| graph.add(Box::new(Pass), &[&[]])).collect::<Vec<_>>();
                 Ok(Value::Number(Number::Int(i64::from(nodes[0].number()))))
             }
-            _ => Err(thrown()),
+            _ => Err(no()),
         }
     }
 }
 
-fn thrown() -> Thrown {
-    Thrown::new(class::RUNTIME, "no")
+fn no() -> EvalError {
+    EvalError::throw(&class::RUNTIME_EXCEPTION, "no")
 }
 
 #[derive(Debug)]
 struct Pass;
 
 impl Node for Pass {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         turn.emit(value.clone());
         Ok(true)
     }
@@ -51,7 +52,7 @@ impl Node for Pass {
 struct Note(&'static str, Seen);
 
 impl Node for Note {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let text = match value {
             Value::Number(Number::Int(number)) => number.to_string(),
             Value::Event(event) => {
@@ -69,9 +70,9 @@ impl Node for Note {
 struct Throws;
 
 impl Node for Throws {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         turn.emit(value.clone());
-        Err(thrown())
+        Err(no())
     }
 }
 
@@ -80,7 +81,7 @@ impl Node for Throws {
 struct Calls(Value);
 
 impl Node for Calls {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         turn.call(&self.0, std::slice::from_ref(value)).map(|value| value.is_true())
     }
 }
@@ -90,8 +91,8 @@ impl Node for Calls {
 struct Later(Vec<TimerId>);
 
 impl Node for Later {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
-        let Value::Number(Number::Int(after)) = value else { return Err(thrown()) };
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
+        let Value::Number(Number::Int(after)) = value else { return Err(no()) };
         match after {
             ..0 => self.0.pop().into_iter().for_each(|timer| turn.cancel_timer(timer)),
             _ => self.0.push(turn.set_timer(turn.now_us() + *after)),
@@ -99,7 +100,7 @@ impl Node for Later {
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         let at = self.0.iter().position(|set| *set == timer).expect("each is due once");
         self.0.remove(at);
         turn.emit(Value::Number(Number::Int(at as i64)));
@@ -140,8 +141,8 @@ fn ports_have_children_of_their_own() {
     #[derive(Debug)]
     struct ByNumber;
     impl Node for ByNumber {
-        fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
-            let Value::Number(Number::Int(port)) = value else { return Err(thrown()) };
+        fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
+            let Value::Number(Number::Int(port)) = value else { return Err(no()) };
             turn.emit_at(*port as u16, value.clone());
             Ok(true)
         }
@@ -183,7 +184,7 @@ fn a_stream_that_feeds_itself_ends_at_the_limit_or_is_refused_within_its_own_tur
     assert_eq!(graph.push(top, &int(7)).ok(), Some(true));
     let (caught, more) = graph.take_caught();
     assert_eq!((caught.len(), more), (1, 0));
-    assert_eq!(caught[0].thrown.class, class::ILLEGAL_STATE);
+    assert_eq!(caught[0].error.class().name, class::ILLEGAL_STATE.name);
     // A chain that is as long as may be, and one more.
     let mut last = graph.add(Box::new(Pass), &[]);
     for _ in 0..DEPTH_MAX {
@@ -192,8 +193,8 @@ fn a_stream_that_feeds_itself_ends_at_the_limit_or_is_refused_within_its_own_tur
     graph.push(last, &int(7)).unwrap();
     let (caught, _) = graph.take_caught();
     assert_eq!(
-        caught.iter().map(|caught| caught.thrown.class.clone()).collect::<Vec<_>>(),
-        [class::STACK_OVERFLOW]
+        caught.iter().map(|caught| caught.error.class().name).collect::<Vec<_>>(),
+        [class::STACK_OVERFLOW.name]
     );
 }
 
@@ -202,7 +203,7 @@ fn nodes_that_a_node_made_go_with_it_and_their_timers_with_them() {
     #[derive(Debug, Default)]
     struct Makes(Vec<NodeId>);
     impl Node for Makes {
-        fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+        fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
             match value {
                 Value::Number(_) => {
                     let (_, made) =

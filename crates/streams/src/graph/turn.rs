@@ -2,7 +2,7 @@
 
 use crate::graph::timers::TimerId;
 use crate::graph::{Counts, Graph, Limit, Limits, NodeId};
-use crate::thrown::Thrown;
+use crate::language::error::Outcome;
 use crate::value::Value;
 
 /// One node's turn. What it emits goes to its children when the turn has ended, in the order in which it was emitted.
@@ -106,7 +106,7 @@ impl Turn<'_> {
     ///
     /// # Errors
     /// What it throws.
-    pub fn call(&mut self, function: &Value, args: &[Value]) -> Result<Value, Thrown> {
+    pub fn call(&mut self, function: &Value, args: &[Value]) -> Outcome {
         self.graph.call(function, args)
     }
 
@@ -115,7 +115,7 @@ impl Turn<'_> {
     ///
     /// # Errors
     /// What it throws. The nodes that it made are gone then.
-    pub fn make(&mut self, function: &Value, args: &[Value]) -> Result<(Value, Vec<NodeId>), Thrown> {
+    pub fn make(&mut self, function: &Value, args: &[Value]) -> Outcome<(Value, Vec<NodeId>)> {
         self.make_with(|graph| graph.call(function, args))
     }
 
@@ -123,10 +123,7 @@ impl Turn<'_> {
     ///
     /// # Errors
     /// What it throws. The nodes that it made are gone then.
-    pub fn make_with<T>(
-        &mut self,
-        make: impl FnOnce(&mut Graph) -> Result<T, Thrown>,
-    ) -> Result<(T, Vec<NodeId>), Thrown> {
+    pub fn make_with<T>(&mut self, make: impl FnOnce(&mut Graph) -> Outcome<T>) -> Outcome<(T, Vec<NodeId>)> {
         let outer = self.graph.made.replace(Vec::new());
         // The handler of exceptions is that of the place where this node was made, not of who calls it now.
         let rescue = self.graph.slots[self.node.0 as usize].rescue;
@@ -136,9 +133,9 @@ impl Turn<'_> {
         let nodes = std::mem::replace(&mut self.graph.made, outer).unwrap_or_default();
         match made {
             Ok(value) => Ok((value, nodes)),
-            Err(thrown) => {
+            Err(error) => {
                 self.drop_nodes(&nodes);
-                Err(thrown)
+                Err(error)
             }
         }
     }

@@ -34,17 +34,17 @@ use arguments::Args;
 use table::Stream;
 
 use crate::graph::Graph;
-use crate::thrown::{Thrown, class};
+use crate::language::error::{EvalError, Outcome};
 use crate::value::Value;
 
 /// Adds a stream to a graph, as its constructor does in a config. Returns the stream.
 ///
 /// # Errors
 /// If there is no stream of that name, and of arguments that it does not take.
-pub fn construct(graph: &mut Graph, name: &str, args: &[Value]) -> Result<Value, Thrown> {
+pub fn construct(graph: &mut Graph, name: &str, args: &[Value]) -> Outcome {
     match table::find(name) {
         Some(stream) => stream.construct(graph, args),
-        None => Err(Thrown::new(class::ILLEGAL_ARGUMENT, format!("there is no stream `{name}`"))),
+        None => Err(EvalError::illegal_argument(format!("there is no stream `{name}`"))),
     }
 }
 
@@ -53,10 +53,10 @@ impl Stream {
     ///
     /// # Errors
     /// Of arguments that it does not take.
-    pub fn construct(&self, graph: &mut Graph, args: &[Value]) -> Result<Value, Thrown> {
+    pub fn construct(&self, graph: &mut Graph, args: &[Value]) -> Outcome {
         if !self.arity.takes(args.len()) {
             let message = format!("({}): it does not take {} arguments", self.name, args.len());
-            return Err(Thrown::new(class::ILLEGAL_ARGUMENT, message));
+            return Err(EvalError::illegal_argument(message));
         }
         (self.make)(&mut Args::new(graph, self.name, args))
     }

@@ -6,8 +6,7 @@ use super::{
     windows,
 };
 use crate::function::Arity;
-use crate::thrown::Thrown;
-use crate::value::Value;
+use crate::language::error::Outcome;
 
 /// Which time a stream goes by (spec riemann §8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +50,7 @@ pub struct Stream {
     /// What it does, in one line.
     pub doc: &'static str,
     /// What makes it.
-    pub make: fn(&mut Args<'_>) -> Result<Value, Thrown>,
+    pub make: fn(&mut Args<'_>) -> Outcome,
 }
 
 /// The stream of a name.

@@ -14,13 +14,14 @@ use crate::collections::map::Map;
 use crate::event::{Event, Field};
 use crate::folds::{self, Folding};
 use crate::graph::{Caller, Graph, Limits, Node, NodeId, Turn};
+use crate::language::error::{EvalError, Outcome};
 use crate::nodes::predicate::{Comparison, Matcher, is_tagged, tags_of};
 use crate::nodes::{construct, fields, forms, table};
 use crate::number::Number;
+use crate::object::class;
 use crate::print::to_str;
 use crate::reader::Reader;
 use crate::reader::names::NoNames;
-use crate::thrown::{Thrown, class};
 use crate::value::Value;
 
 type Log = Arc<Mutex<Vec<(i64, String)>>>;
@@ -30,7 +31,7 @@ type Log = Arc<Mutex<Vec<(i64, String)>>>;
 struct Note(String, Log);
 
 impl Node for Note {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.1.lock().unwrap().push((turn.now_us(), format!("{}{}", self.0, show(value))));
         Ok(true)
     }
@@ -42,12 +43,12 @@ pub(super) struct Interpreter {
     log: Log,
 }
 
-fn wrong(what: &str) -> Thrown {
-    Thrown::new(class::RUNTIME, what)
+fn wrong(what: &str) -> EvalError {
+    EvalError::throw(&class::RUNTIME_EXCEPTION, what)
 }
 
 impl Caller for Interpreter {
-    fn call(&self, graph: &mut Graph, function: &Value, args: &[Value]) -> Result<Value, Thrown> {
+    fn call(&self, graph: &mut Graph, function: &Value, args: &[Value]) -> Outcome {
         match function {
             Value::Keyword(name) => Ok(fields::named(&args[0], name).clone()),
             Value::Set(set) => Ok(set.get(&args[0]).cloned().unwrap_or_default()),
@@ -62,30 +63,30 @@ impl Caller for Interpreter {
                 parameters.iter().zip(args).for_each(|(name, value)| env.insert(name.clone(), value.clone()));
                 self.eval(graph, body, &env)
             }
-            _ => Err(Thrown::new(class::CLASS_CAST, "not a function")),
+            _ => Err(EvalError::throw(&class::CLASS_CAST, "not a function")),
         }
     }
 }
 
 impl Interpreter {
-    fn eval(&self, graph: &mut Graph, form: &Value, env: &Map<Value>) -> Result<Value, Thrown> {
+    fn eval(&self, graph: &mut Graph, form: &Value, env: &Map<Value>) -> Outcome {
         match form {
             Value::Symbol(_) => Ok(env.get(form).unwrap_or(form).clone()),
             Value::Vector(vector) => {
-                let values: Result<Vec<Value>, Thrown> =
+                let values: Outcome<Vec<Value>> =
                     vector.iter().map(|part| self.eval(graph, part, env)).collect();
                 values.map(Value::vector)
             }
             Value::Map(map) => {
                 let entry = |(key, value): (&Value, &Value)| Ok((key.clone(), self.eval(graph, value, env)?));
-                map.iter().map(entry).collect::<Result<Vec<_>, Thrown>>().map(Value::map)
+                map.iter().map(entry).collect::<Outcome<Vec<_>>>().map(Value::map)
             }
             Value::List(list) if !list.is_empty() => self.eval_list(graph, form, env),
             _ => Ok(form.clone()),
         }
     }
 
-    fn eval_list(&self, graph: &mut Graph, form: &Value, env: &Map<Value>) -> Result<Value, Thrown> {
+    fn eval_list(&self, graph: &mut Graph, form: &Value, env: &Map<Value>) -> Outcome {
         if let Some(expanded) = forms::expand(form)? {
             return self.eval(graph, &expanded, env);
         }
@@ -119,8 +120,7 @@ impl Interpreter {
             }
             _ => {}
         }
-        let args: Result<Vec<Value>, Thrown> =
-            parts[1..].iter().map(|arg| self.eval(graph, arg, env)).collect();
+        let args: Outcome<Vec<Value>> = parts[1..].iter().map(|arg| self.eval(graph, arg, env)).collect();
         let args = args?;
         if table::find(&head).is_some() && !env.get(&parts[0]).is_some_and(Value::is_true) {
             return construct(graph, &head, &args);
@@ -129,7 +129,7 @@ impl Interpreter {
         self.call(graph, &function, &args)
     }
 
-    fn builtin(&self, graph: &mut Graph, name: &str, args: &[Value]) -> Result<Value, Thrown> {
+    fn builtin(&self, graph: &mut Graph, name: &str, args: &[Value]) -> Outcome {
         let number = |at: usize| fields::number(&args[at]);
         let now_us = graph.now_us();
         if let Some(fold) = name.strip_prefix("folds/").and_then(folds::table::find) {
@@ -185,7 +185,7 @@ impl Interpreter {
 struct Matches(Matcher);
 
 impl Node for Matches {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.0.is_match(value, turn)
     }
 }
@@ -206,10 +206,10 @@ impl Rig {
     }
 
     pub(super) fn with_limits(text: &str, limits: Limits) -> Rig {
-        Rig::at(text, limits, 0).unwrap_or_else(|thrown| panic!("{text}: {thrown}"))
+        Rig::at(text, limits, 0).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
-    pub(super) fn at(text: &str, limits: Limits, now_us: i64) -> Result<Rig, Thrown> {
+    pub(super) fn at(text: &str, limits: Limits, now_us: i64) -> Outcome<Rig> {
         let log = Log::default();
         let interpreter = Arc::new(Interpreter { log: Arc::clone(&log) });
         let mut graph = Graph::new(Arc::clone(&interpreter) as _, now_us).with_limits(limits);
