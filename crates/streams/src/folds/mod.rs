@@ -17,26 +17,10 @@ use crate::arithmetic;
 use crate::collections::map::Map;
 use crate::event::{Event, Field};
 use crate::language::error::{DIVIDED_BY_ZERO, EvalError, Outcome, Reason};
+use crate::language::machine::Machine;
 use crate::nodes::fields;
 use crate::number::Number;
 use crate::value::Value;
-
-/// What a fold needs besides its arguments.
-pub struct Folding<'a> {
-    /// The server's clock, in microseconds since 1970.
-    pub now_us: i64,
-    /// Calls a function of the config.
-    pub call: Call<'a>,
-}
-
-/// Calls a function with arguments.
-pub type Call<'a> = &'a mut dyn FnMut(&Value, &[Value]) -> Outcome;
-
-impl std::fmt::Debug for Folding<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Folding").field("now_us", &self.now_us).finish_non_exhaustive()
-    }
-}
 
 /// The events of a list.
 fn events(list: &Value) -> Outcome<Vec<Value>> {
@@ -75,18 +59,18 @@ fn of_metrics(list: &Value, of: impl FnOnce(&[Number]) -> Outcome<Option<Number>
     }
 }
 
-fn mean(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn mean(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     of_metrics(&args[0], |metrics| match metrics.len() {
         0 => Ok(None),
         count => fields::divide(&add_up(metrics)?, &Number::Int(count as i64)).map(Some),
     })
 }
 
-fn sum(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn sum(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     of_metrics(&args[0], |metrics| add_up(metrics).map(Some))
 }
 
-fn product(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn product(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     of_metrics(&args[0], |metrics| multiply_up(metrics).map(Some))
 }
 
@@ -94,7 +78,7 @@ fn multiply_up(numbers: &[Number]) -> Outcome<Number> {
     numbers.iter().try_fold(Number::Int(1), |product, number| fields::multiply(&product, number))
 }
 
-fn std_dev(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn std_dev(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     of_metrics(&args[0], |metrics| {
         let count = metrics.len() as f64;
         let mean = metrics.iter().map(Number::as_f64).sum::<f64>() / count;
@@ -103,14 +87,17 @@ fn std_dev(args: &[Value], _: &mut Folding<'_>) -> Outcome {
     })
 }
 
-fn count(args: &[Value], folding: &mut Folding<'_>) -> Outcome {
+fn count(args: &[Value], machine: &mut Machine<'_>) -> Outcome {
     let events = present(&args[0])?;
     match events.first() {
         Some(first) => with_metric(first, Value::from(events.len())),
         None => {
             let mut event = Event::default();
             event.set(Field::Metric, Value::from(0_i64));
-            event.set(Field::Time, Value::from(folding.now_us.saturating_add(500_000).div_euclid(1_000_000)));
+            event.set(
+                Field::Time,
+                Value::from(machine.graph.now_us().saturating_add(500_000).div_euclid(1_000_000)),
+            );
             Ok(Value::Event(Arc::new(event)))
         }
     }
@@ -132,22 +119,22 @@ fn best(list: &Value, mut wins: impl FnMut(&Number, &Number) -> Outcome<bool>) -
     Ok(best.0)
 }
 
-fn maximum(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn maximum(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     best(&args[0], |new, old| Ok(new.compare(old).is_some_and(Ordering::is_ge)))
 }
 
-fn minimum(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn minimum(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     best(&args[0], |new, old| Ok(new.compare(old).is_some_and(Ordering::is_le)))
 }
 
-fn extremum(args: &[Value], folding: &mut Folding<'_>) -> Outcome {
+fn extremum(args: &[Value], machine: &mut Machine<'_>) -> Outcome {
     best(&args[1], |new, old| {
         let both = [Value::Number(new.clone()), Value::Number(old.clone())];
-        (folding.call)(&args[0], &both).map(|result| result.is_true())
+        machine.graph.call(&args[0], &both).map(|result| result.is_true())
     })
 }
 
-fn median(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn median(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     let sorted = samples::sorted(present(&args[0])?)?;
     Ok(sorted.get(sorted.len() / 2).cloned().unwrap_or_default())
 }
@@ -192,30 +179,30 @@ fn divide(a: &Number, b: &Number) -> Outcome<Number> {
     }
 }
 
-fn quotient(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn quotient(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     of_all(&args[0], &mut divide)
 }
 
-fn difference(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn difference(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     of_all(&args[0], &mut fields::subtract)
 }
 
 /// A function of the config as an operation.
 fn called<'a>(
     function: &'a Value,
-    folding: &'a mut Folding<'_>,
+    machine: &'a mut Machine<'_>,
 ) -> impl FnMut(&Number, &Number) -> Outcome<Number> + 'a {
     |a, b| {
-        let result = (folding.call)(function, &[Value::Number(a.clone()), Value::Number(b.clone())])?;
+        let result = machine.graph.call(function, &[Value::Number(a.clone()), Value::Number(b.clone())])?;
         fields::number(&result).cloned()
     }
 }
 
-fn fold_all(args: &[Value], folding: &mut Folding<'_>) -> Outcome {
-    of_all(&args[1], &mut called(&args[0], folding))
+fn fold_all(args: &[Value], machine: &mut Machine<'_>) -> Outcome {
+    of_all(&args[1], &mut called(&args[0], machine))
 }
 
-fn quotient_sloppy(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn quotient_sloppy(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     let events = events(&args[0])?;
     let Some(first) = events.first().filter(|first| !first.is_nil()) else { return Ok(Value::Nil) };
     let metrics = strict(&events)?;
@@ -244,42 +231,42 @@ fn of_strict(list: &Value, empty: Option<i64>, operation: Operation<'_>) -> Outc
     with_metric(&events.first().cloned().unwrap_or_default(), Value::Number(result))
 }
 
-fn sum_strict(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn sum_strict(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     of_strict(&args[0], Some(0), &mut fields::add)
 }
 
-fn product_strict(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn product_strict(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     of_strict(&args[0], Some(1), &mut fields::multiply)
 }
 
-fn difference_strict(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn difference_strict(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     of_strict(&args[0], None, &mut fields::subtract)
 }
 
-fn quotient_strict(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn quotient_strict(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     of_strict(&args[0], None, &mut divide)
 }
 
-fn fold_strict(args: &[Value], folding: &mut Folding<'_>) -> Outcome {
+fn fold_strict(args: &[Value], machine: &mut Machine<'_>) -> Outcome {
     let events = events(&args[1])?;
-    let result = reduce(&strict(&events)?, &mut called(&args[0], folding))?;
+    let result = reduce(&strict(&events)?, &mut called(&args[0], machine))?;
     match result {
         Some(result) => with_metric(&events[0], Value::Number(result)),
-        None => with_metric(&Value::Nil, (folding.call)(&args[0], &[])?),
+        None => with_metric(&Value::Nil, machine.graph.call(&args[0], &[])?),
     }
 }
 
-fn fold(args: &[Value], folding: &mut Folding<'_>) -> Outcome {
+fn fold(args: &[Value], machine: &mut Machine<'_>) -> Outcome {
     let events = present(&args[1])?;
     let Some(first) = events.first() else { return Ok(Value::Nil) };
-    let result = reduce(&metrics(&events)?, &mut called(&args[0], folding))?;
+    let result = reduce(&metrics(&events)?, &mut called(&args[0], machine))?;
     match result {
         Some(result) => with_metric(first, Value::Number(result)),
-        None => with_metric(first, (folding.call)(&args[0], &[])?),
+        None => with_metric(first, machine.graph.call(&args[0], &[])?),
     }
 }
 
-fn non_nil_metrics(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn non_nil_metrics(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     Ok(Value::vector(metrics(&present(&args[0])?)?.into_iter().map(Value::Number)))
 }
 
@@ -301,10 +288,10 @@ fn most_frequent(list: &Value) -> Outcome<Vec<Value>> {
     Ok(found.into_iter().filter(|(count, _)| *count == most).map(|(_, event)| event).collect())
 }
 
-fn modes(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn modes(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     most_frequent(&args[0]).map(Value::vector)
 }
 
-fn mode(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+fn mode(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     Ok(most_frequent(&args[0])?.into_iter().next().unwrap_or_default())
 }

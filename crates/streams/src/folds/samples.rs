@@ -2,9 +2,9 @@
 
 use arcstr::ArcStr;
 
-use super::Folding;
 use crate::event::Field;
 use crate::language::error::{EvalError, Outcome};
+use crate::language::machine::Machine;
 use crate::nodes::fields;
 use crate::number::Number;
 use crate::print::to_str;
@@ -63,12 +63,12 @@ fn points_or_throw(value: &Value) -> Outcome<Vec<(Number, String)>> {
 }
 
 /// `(sorted-sample events points)`
-pub(super) fn sorted_sample(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+pub(super) fn sorted_sample(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     sample(super::present(&args[0])?, &points_or_throw(&args[1])?).map(Value::vector)
 }
 
 /// `(sorted-sample-extract events points)`
-pub(super) fn sorted_sample_extract(args: &[Value], _: &mut Folding<'_>) -> Outcome {
+pub(super) fn sorted_sample_extract(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     let sorted = sorted(super::present(&args[0])?)?;
     let points = points_or_throw(&args[1])?;
     Ok(Value::vector(points.iter().filter_map(|(point, _)| at_point(&sorted, point)).cloned()))

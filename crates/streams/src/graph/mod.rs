@@ -3,7 +3,7 @@
 //! A config is evaluated once. Each call of a stream's constructor adds a [`Node`] here, after its children, so that the config
 //! gets a tree of ids. Then events come: [`Graph::push`] gives a value to a node; what the node emits goes to its children, in
 //! order, before `push` returns. Timers do the same from [`Graph::advance`].
-//! Not here: what the nodes compute (`nodes`), functions of the config (a [`Caller`]), the index and the outputs.
+//! Not here: what the nodes compute (`nodes`), functions of the config (`language`), the index and the outputs.
 //! Invariants: a node never runs within its own turn; what a child throws ends that child's part only.
 
 mod caught;
@@ -19,7 +19,6 @@ mod tests;
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 
 pub use caught::Caught;
 pub use children::Children;
@@ -33,6 +32,7 @@ use self::hashes::Hashes;
 use self::timers::Timers;
 use self::turn::To;
 use crate::language::error::{EvalError, Outcome};
+use crate::language::evaluation::Evaluation;
 use crate::object::class;
 use crate::value::Value;
 
@@ -81,15 +81,6 @@ pub trait Node: fmt::Debug + Send {
     }
 }
 
-/// Calls functions of the config. It may push values into the graph, and add nodes to it.
-pub trait Caller: Send + Sync {
-    /// Calls a value of the language with arguments.
-    ///
-    /// # Errors
-    /// What it throws, and its limits of steps, depth and memory.
-    fn call(&self, graph: &mut Graph, function: &Value, args: &[Value]) -> Outcome;
-}
-
 /// One line of a cache, as nodes of forks are met one by one.
 #[repr(align(64))]
 struct Slot {
@@ -113,7 +104,8 @@ pub struct Graph {
     free: Vec<NodeId>,
     timers: Timers,
     now_us: i64,
-    caller: Arc<dyn Caller>,
+    /// What evaluations share. The language adds `call` to the graph, which calls functions of the config.
+    pub evaluation: Evaluation,
     /// What the nodes have emitted and their children have not got yet.
     emitted: Vec<(To, Value)>,
     /// How deep `push` is nested.
@@ -140,13 +132,13 @@ impl fmt::Debug for Graph {
 
 impl Graph {
     /// An empty graph at an instant of the server's clock, in microseconds since 1970.
-    pub fn new(caller: Arc<dyn Caller>, now_us: i64) -> Graph {
+    pub fn new(evaluation: Evaluation, now_us: i64) -> Graph {
         Graph {
             slots: Vec::new(),
             free: Vec::new(),
             timers: Timers::default(),
             now_us,
-            caller,
+            evaluation,
             emitted: Vec::new(),
             depth: 0,
             made: None,
@@ -274,25 +266,13 @@ impl Graph {
     /// # Errors
     /// What the node itself throws.
     pub fn push_owned(&mut self, id: NodeId, value: &mut Value) -> Outcome<bool> {
-        let before = self.emitted.len();
-        let pushed = self.turn(id, |node, turn| node.push(value, turn));
-        self.pass_on(id, before);
-        pushed.unwrap_or(Ok(false))
+        self.visit(id, |node, turn| node.push(value, turn)).unwrap_or(Ok(false))
     }
 
     /// As [`Graph::push`] for a function of the config that calls its children itself (`call-rescue`): what the node throws is
     /// caught, as for any child.
     pub fn push_and_catch(&mut self, id: NodeId, value: &Value) {
         self.push_to_child(id, id, &mut value.clone());
-    }
-
-    /// Calls a function of the config, or any other value that can be called.
-    ///
-    /// # Errors
-    /// What it throws.
-    pub fn call(&mut self, function: &Value, args: &[Value]) -> Outcome {
-        let caller = Arc::clone(&self.caller);
-        caller.call(self, function, args)
     }
 
     /// What a node remembers; nil if nothing.
@@ -303,6 +283,9 @@ impl Graph {
 
     /// Gives a node back what [`Graph::save`] returned for the same stream of an earlier graph. Anything else does no harm.
     pub fn restore(&mut self, id: NodeId, saved: &Value) {
+        if self.depth == 0 {
+            self.evaluation.begin_event();
+        }
         if let Some(mut node) = self.slots.get_mut(id.0 as usize).and_then(|slot| slot.node.take()) {
             node.restore(saved, &mut Turn { graph: self, node: id });
             self.slots[id.0 as usize].node = Some(node);
@@ -321,11 +304,9 @@ impl Graph {
                 continue;
             }
             self.now_us = self.now_us.max(timer.due_us());
-            let before = self.emitted.len();
-            if let Some(Err(error)) = self.turn(id, |node, turn| node.due(timer, turn)) {
+            if let Some(Err(error)) = self.visit(id, |node, turn| node.due(timer, turn)) {
                 self.catch(id, id, error, &Value::Nil);
             }
-            self.pass_on(id, before);
         }
         false
     }
@@ -340,25 +321,48 @@ impl Graph {
         (std::mem::take(&mut self.caught), std::mem::take(&mut self.caught_more))
     }
 
+    /// One turn of a node, and what it emits given to its children. None if it was removed.
+    fn visit<T>(
+        &mut self,
+        id: NodeId,
+        run: impl FnOnce(&mut dyn Node, &mut Turn<'_>) -> Outcome<T>,
+    ) -> Option<Outcome<T>> {
+        if let Err(error) = self.enter() {
+            return Some(Err(error));
+        }
+        let before = self.emitted.len();
+        let done = self.turn(id, run);
+        self.pass_on(id, before);
+        self.depth -= 1;
+        self.evaluation.budget.leave();
+        done
+    }
+
+    /// Goes one stream deeper. Functions that call streams, and streams that call functions, share the bound of the stack.
+    fn enter(&mut self) -> Outcome<()> {
+        if self.depth >= DEPTH_MAX {
+            let message = "streams pass this event on to each other without an end";
+            return Err(EvalError::throw(&class::STACK_OVERFLOW, message));
+        }
+        self.evaluation.begin_event();
+        self.evaluation.budget.enter()?;
+        self.depth += 1;
+        Ok(())
+    }
+
     /// One turn of a node. None if it was removed.
     fn turn<T>(
         &mut self,
         id: NodeId,
         run: impl FnOnce(&mut dyn Node, &mut Turn<'_>) -> Outcome<T>,
     ) -> Option<Outcome<T>> {
-        if self.depth >= DEPTH_MAX {
-            let message = "streams pass this event on to each other without an end";
-            return Some(Err(EvalError::throw(&class::STACK_OVERFLOW, message)));
-        }
         let slot = self.slots.get_mut(id.0 as usize)?;
         let generation = slot.generation;
         let Some(mut node) = slot.node.take() else {
             let message = "a stream cannot get an event while it handles one";
             return slot.is_in_use.then(|| Err(EvalError::throw(&class::ILLEGAL_STATE, message)));
         };
-        self.depth += 1;
         let done = run(&mut *node, &mut Turn { graph: self, node: id });
-        self.depth -= 1;
         let slot = &mut self.slots[id.0 as usize];
         // What it called may have removed it.
         if slot.is_in_use && slot.generation == generation {
@@ -371,7 +375,6 @@ impl Graph {
 
     /// Gives what was emitted since then to the children.
     fn pass_on(&mut self, id: NodeId, before: usize) {
-        self.depth += 1;
         for at in before..self.emitted.len() {
             let (to, mut value) = std::mem::replace(&mut self.emitted[at], (To::Port(0), Value::Nil));
             match to {
@@ -379,7 +382,6 @@ impl Graph {
                 To::Port(port) => self.push_to_port(id, port, &mut value),
             }
         }
-        self.depth -= 1;
         self.emitted.truncate(before);
     }
 

@@ -2,36 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use arcstr::literal;
-
-use super::{CHILDREN, Caller, DEPTH_MAX, Graph, Node, NodeId, TimerId, Turn};
+use super::{CHILDREN, DEPTH_MAX, Graph, Node, NodeId, TimerId, Turn};
 use crate::event::Field;
 use crate::language::error::{EvalError, Outcome};
+use crate::language::host::Nowhere;
 use crate::number::Number;
 use crate::object::class;
 use crate::value::Value;
 
 type Seen = Arc<Mutex<Vec<String>>>;
-
-/// Calls nothing but `push`, which pushes its second argument into the node of its first one.
-#[derive(Debug)]
-struct Pushes;
-
-impl Caller for Pushes {
-    fn call(&self, graph: &mut Graph, function: &Value, args: &[Value]) -> Outcome {
-        match (function, args) {
-            (Value::Number(Number::Int(node)), [value]) => {
-                Ok(Value::Bool(graph.push(NodeId::of(*node as u32), value)?))
-            }
-            (Value::Keyword(_), [Value::Number(Number::Int(count)), seen]) => {
-                let Value::Nil = seen else { return Err(no()) };
-                let nodes = (0..*count).map(|_| graph.add(Box::new(Pass), &[&[]])).collect::<Vec<_>>();
-                Ok(Value::Number(Number::Int(i64::from(nodes[0].number()))))
-            }
-            _ => Err(no()),
-        }
-    }
-}
 
 fn no() -> EvalError {
     EvalError::throw(&class::RUNTIME_EXCEPTION, "no")
@@ -113,7 +92,7 @@ fn int(value: i64) -> Value {
 }
 
 fn graph() -> (Graph, Seen) {
-    (Graph::new(Arc::new(Pushes), 0), Seen::default())
+    (crate::language::tests::graph(Nowhere::default()), Seen::default())
 }
 
 fn seen(seen: &Seen) -> Vec<String> {
@@ -178,7 +157,7 @@ fn timers_are_due_at_their_own_time_and_those_of_an_instant_in_the_order_in_whic
 #[test]
 fn a_stream_that_feeds_itself_ends_at_the_limit_or_is_refused_within_its_own_turn() {
     let (mut graph, _) = graph();
-    let calls = graph.add(Box::new(Calls(int(1))), &[]);
+    let calls = graph.add(Box::new(Calls(Value::Stream(1))), &[]);
     let top = graph.add(Box::new(Pass), &[&[calls]]);
     assert_eq!((calls.number(), top.number()), (0, 1));
     assert_eq!(graph.push(top, &int(7)).ok(), Some(true));
@@ -205,10 +184,11 @@ fn nodes_that_a_node_made_go_with_it_and_their_timers_with_them() {
     impl Node for Makes {
         fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
             match value {
-                Value::Number(_) => {
-                    let (_, made) =
-                        turn.make(&Value::Keyword(literal!("make")), &[value.clone(), Value::Nil])?;
-                    self.0.extend(made);
+                Value::Number(Number::Int(count)) => {
+                    let make = |graph: &mut Graph| {
+                        Ok((0..*count).map(|_| graph.add(Box::new(Pass), &[&[]])).collect::<Vec<_>>())
+                    };
+                    self.0.extend(turn.make_with(make)?.1);
                 }
                 _ => turn.drop_nodes(&std::mem::take(&mut self.0)),
             }

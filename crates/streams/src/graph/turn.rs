@@ -110,16 +110,7 @@ impl Turn<'_> {
         self.graph.call(function, args)
     }
 
-    /// Calls a function that makes streams, as the body of `by` does. Returns what it gives; the nodes that it makes belong to this
-    /// node, until [`Turn::drop_nodes`].
-    ///
-    /// # Errors
-    /// What it throws. The nodes that it made are gone then.
-    pub fn make(&mut self, function: &Value, args: &[Value]) -> Outcome<(Value, Vec<NodeId>)> {
-        self.make_with(|graph| graph.call(function, args))
-    }
-
-    /// The same for anything that makes nodes.
+    /// Makes nodes, as the body of `by` does. They belong to this node, until [`Turn::drop_nodes`].
     ///
     /// # Errors
     /// What it throws. The nodes that it made are gone then.

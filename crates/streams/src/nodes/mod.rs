@@ -15,6 +15,7 @@ mod filling;
 pub mod forms;
 pub mod function;
 mod latest;
+pub mod library;
 mod mapping;
 mod parts;
 mod plumbing;
@@ -30,9 +31,6 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-use arguments::Args;
-use table::Stream;
-
 use crate::graph::Graph;
 use crate::language::error::{EvalError, Outcome};
 use crate::value::Value;
@@ -41,23 +39,9 @@ use crate::value::Value;
 ///
 /// # Errors
 /// If there is no stream of that name, and of arguments that it does not take.
-pub fn construct(graph: &mut Graph, name: &str, args: &[Value]) -> Outcome {
+pub fn construct(graph: &mut Graph, name: &str, arguments: &[Value]) -> Outcome {
     match table::find(name) {
-        Some(stream) => stream.construct(graph, args),
+        Some(stream) => graph.call(&Value::Native(&stream.native), arguments),
         None => Err(EvalError::illegal_argument(format!("there is no stream `{name}`"))),
-    }
-}
-
-impl Stream {
-    /// Adds this stream to a graph.
-    ///
-    /// # Errors
-    /// Of arguments that it does not take.
-    pub fn construct(&self, graph: &mut Graph, args: &[Value]) -> Outcome {
-        if !self.arity.takes(args.len()) {
-            let message = format!("({}): it does not take {} arguments", self.name, args.len());
-            return Err(EvalError::illegal_argument(message));
-        }
-        (self.make)(&mut Args::new(graph, self.name, args))
     }
 }
