@@ -42,7 +42,7 @@ fn graph() -> Graph {
 /// The stream of a text. None if it has a mistake, which is printed.
 fn make(graph: &mut Graph, text: &str) -> Option<NodeId> {
     match Machine::new(graph, Limits::LOAD).load(text, "costs") {
-        Ok(Value::Stream(stream)) => Some(NodeId::of(stream)),
+        Ok(Value::Stream(stream)) => Some(stream),
         Ok(_) => None,
         Err(error) => {
             println!("{text}: {error}");

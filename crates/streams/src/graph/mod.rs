@@ -91,9 +91,8 @@ struct Slot {
     ports: Option<Box<[u32]>>,
     /// Where exceptions of its children go, as events; none: to [`Graph::take_caught`].
     rescue: Option<NodeId>,
-    /// How many nodes this place had before. Timers of a node that was removed are none of the next one's.
-    generation: u32,
-    is_in_use: bool,
+    /// The node that has this place; none after it was removed.
+    id: Option<NodeId>,
 }
 
 const _: () = assert!(size_of::<Slot>() == 64, "a slot is a line of a cache");
@@ -193,48 +192,41 @@ impl Graph {
             end += port.len() as u32;
             ends.push(end);
         }
-        let mut slot = Slot {
+        let id = match self.free.pop() {
+            Some(id) => id.next(),
+            None => NodeId::first(u32::try_from(self.slots.len()).expect("each node has more than a byte")),
+        };
+        let slot = Slot {
             node: Some(node),
             ports: (ports.len() > 1).then(|| ends.into()),
             children: Children::of(&ports.concat()),
             rescue: self.rescue,
-            generation: 0,
-            is_in_use: true,
+            id: Some(id),
         };
-        let id = match self.free.pop() {
-            Some(id) => {
-                let place = &mut self.slots[id.0 as usize];
-                slot.generation = place.generation.wrapping_add(1);
-                *place = slot;
-                id
-            }
-            None => {
-                self.slots.push(slot);
-                NodeId(u32::try_from(self.slots.len() - 1).expect("each node has more than a byte"))
-            }
-        };
+        match self.slots.get_mut(id.place()) {
+            Some(place) => *place = slot,
+            None => self.slots.push(slot),
+        }
         if let Some(made) = &mut self.made {
             made.push(id);
         }
-        if let Some(mut node) = self.slots[id.0 as usize].node.take() {
+        if let Some(mut node) = self.slots[id.place()].node.take() {
             node.start(&mut Turn { graph: self, node: id });
-            self.slots[id.0 as usize].node = Some(node);
+            self.slots[id.place()].node = Some(node);
         }
         id
     }
 
-    /// Removes a node: values for it go nowhere, and its timers are cancelled. Its id is that of another node later, so nobody else
-    /// may know it: the nodes of a fork know only each other.
+    /// Removes a node: values for it go nowhere, and its timers are cancelled.
     pub fn remove(&mut self, id: NodeId) {
         let mut removed = vec![id];
         while let Some(id) = removed.pop() {
-            let slot = &mut self.slots[id.0 as usize];
-            if std::mem::take(&mut slot.is_in_use) {
-                let node = slot.node.take();
-                slot.children = Children::of(&[]);
-                self.free.push(id);
-                removed.extend(node.map(|node| self.forks_of(&*node)).unwrap_or_default());
-            }
+            let Some(slot) = self.slot_mut(id) else { continue };
+            let node = slot.node.take();
+            slot.id = None;
+            slot.children = Children::of(&[]);
+            self.free.push(id);
+            removed.extend(node.map(|node| self.forks_of(&*node)).unwrap_or_default());
         }
     }
 
@@ -277,7 +269,7 @@ impl Graph {
 
     /// What a node remembers; nil if nothing.
     pub fn save(&self, id: NodeId) -> Value {
-        let node = self.slots.get(id.0 as usize).and_then(|slot| slot.node.as_ref());
+        let node = self.slot(id).and_then(|slot| slot.node.as_ref());
         node.map_or(Value::Nil, |node| node.save(self))
     }
 
@@ -286,9 +278,9 @@ impl Graph {
         if self.depth == 0 {
             self.evaluation.begin_event();
         }
-        if let Some(mut node) = self.slots.get_mut(id.0 as usize).and_then(|slot| slot.node.take()) {
+        if let Some(mut node) = self.slot_mut(id).and_then(|slot| slot.node.take()) {
             node.restore(saved, &mut Turn { graph: self, node: id });
-            self.slots[id.0 as usize].node = Some(node);
+            self.slots[id.place()].node = Some(node);
         }
     }
 
@@ -296,11 +288,11 @@ impl Graph {
     /// run.
     pub fn advance(&mut self, now_us: i64, max: usize) -> bool {
         for _ in 0..max {
-            let Some((timer, (id, generation))) = self.timers.take_due(now_us) else {
+            let Some((timer, id)) = self.timers.take_due(now_us) else {
                 self.now_us = self.now_us.max(now_us);
                 return true;
             };
-            if self.slots[id.0 as usize].generation != generation {
+            if self.slot(id).is_none() {
                 continue;
             }
             self.now_us = self.now_us.max(timer.due_us());
@@ -350,25 +342,31 @@ impl Graph {
         Ok(())
     }
 
+    /// The place of a node, while no other node has it.
+    fn slot(&self, id: NodeId) -> Option<&Slot> {
+        self.slots.get(id.place()).filter(|slot| slot.id == Some(id))
+    }
+
+    fn slot_mut(&mut self, id: NodeId) -> Option<&mut Slot> {
+        self.slots.get_mut(id.place()).filter(|slot| slot.id == Some(id))
+    }
+
     /// One turn of a node. None if it was removed.
     fn turn<T>(
         &mut self,
         id: NodeId,
         run: impl FnOnce(&mut dyn Node, &mut Turn<'_>) -> Outcome<T>,
     ) -> Option<Outcome<T>> {
-        let slot = self.slots.get_mut(id.0 as usize)?;
-        let generation = slot.generation;
+        let slot = self.slot_mut(id)?;
         let Some(mut node) = slot.node.take() else {
             let message = "a stream cannot get an event while it handles one";
-            return slot.is_in_use.then(|| Err(EvalError::throw(&class::ILLEGAL_STATE, message)));
+            return Some(Err(EvalError::throw(&class::ILLEGAL_STATE, message)));
         };
         let done = run(&mut *node, &mut Turn { graph: self, node: id });
-        let slot = &mut self.slots[id.0 as usize];
         // What it called may have removed it.
-        if slot.is_in_use && slot.generation == generation {
-            slot.node = Some(node);
-        } else {
-            self.forks_of(&*node).into_iter().for_each(|node| self.remove(node));
+        match self.slot_mut(id) {
+            Some(slot) => slot.node = Some(node),
+            None => self.forks_of(&*node).into_iter().for_each(|node| self.remove(node)),
         }
         Some(done)
     }
@@ -387,10 +385,10 @@ impl Graph {
 
     /// Gives a value to the children of a port: each but the last gets a copy.
     fn push_to_port(&mut self, id: NodeId, port: u16, value: &mut Value) {
-        let range = self.slots[id.0 as usize].port(port);
+        let Some(range) = self.slot(id).map(|slot| slot.port(port)) else { return };
         for at in range.clone() {
             // Its children can change while it is at them: it is removed with its fork.
-            let Some(child) = self.slots[id.0 as usize].child(port, at) else { return };
+            let Some(child) = self.slot(id).and_then(|slot| slot.child(port, at)) else { return };
             match at + 1 == range.end {
                 true => self.push_to_child(id, child, value),
                 false => self.push_to_child(id, child, &mut value.clone()),
@@ -405,7 +403,7 @@ impl Graph {
     }
 
     fn catch(&mut self, parent: NodeId, node: NodeId, error: EvalError, value: &Value) {
-        let rescue = self.slots[node.0 as usize].rescue.filter(|rescue| *rescue != node);
+        let rescue = self.slot(node).and_then(|slot| slot.rescue).filter(|rescue| *rescue != node);
         let event = rescue.map(|rescue| (rescue, exception_event(&error, value, self.now_us)));
         let Some((rescue, event)) = event else {
             return self.keep_caught(Caught { parent, node, error, value: value.clone() });

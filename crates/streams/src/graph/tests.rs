@@ -157,9 +157,9 @@ fn timers_are_due_at_their_own_time_and_those_of_an_instant_in_the_order_in_whic
 #[test]
 fn a_stream_that_feeds_itself_ends_at_the_limit_or_is_refused_within_its_own_turn() {
     let (mut graph, _) = graph();
-    let calls = graph.add(Box::new(Calls(Value::Stream(1))), &[]);
+    let calls = graph.add(Box::new(Calls(Value::Stream(NodeId::first(1)))), &[]);
     let top = graph.add(Box::new(Pass), &[&[calls]]);
-    assert_eq!((calls.number(), top.number()), (0, 1));
+    assert_eq!((calls, top), (NodeId::first(0), NodeId::first(1)));
     assert_eq!(graph.push(top, &int(7)).ok(), Some(true));
     let (caught, more) = graph.take_caught();
     assert_eq!((caught.len(), more), (1, 0));
@@ -206,10 +206,13 @@ fn nodes_that_a_node_made_go_with_it_and_their_timers_with_them() {
     graph.push(later, &int(5)).unwrap();
     graph.remove(later);
     let other = graph.add(Box::<Later>::default(), &[&[note]]);
-    assert_eq!(other, later, "its place is used again");
+    assert_eq!((other.place(), other == later), (later.place(), false), "its place is used again");
+    assert_eq!(graph.push(later, &int(1)).ok(), Some(false), "who kept it does not reach the next one");
+    graph.remove(later);
+    assert_eq!(graph.push(other, &int(100)).ok(), Some(true), "nor removes it");
     assert!(graph.advance(10, 10));
     assert_eq!(seen(&notes), [""; 0], "the timer was another node's");
-    assert_eq!(graph.push(NodeId::of(3), &int(1)).ok(), Some(false), "what was removed takes nothing");
+    assert_eq!(graph.push(NodeId::first(3), &int(1)).ok(), Some(false), "what was removed takes nothing");
 }
 
 #[test]

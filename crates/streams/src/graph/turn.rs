@@ -47,8 +47,7 @@ impl Turn<'_> {
 
     /// Sets a timer. [`Node::due`](super::Node::due) is called when it is due, once.
     pub fn set_timer(&mut self, due_us: i64) -> TimerId {
-        let generation = self.graph.slots[self.node.0 as usize].generation;
-        self.graph.timers.set(due_us, self.node, generation)
+        self.graph.timers.set(due_us, self.node)
     }
 
     /// Sets a timer anew that was set in a graph before: it is due among others of its instant as it was there. One that has been
@@ -58,8 +57,7 @@ impl Turn<'_> {
         if timer.due_us() < self.now_us().saturating_sub(LATE_US_MAX) {
             return self.set_timer(self.now_us());
         }
-        let generation = self.graph.slots[self.node.0 as usize].generation;
-        self.graph.timers.set_again(timer, self.node, generation)
+        self.graph.timers.set_again(timer, self.node)
     }
 
     /// The limits of the graph.
@@ -117,7 +115,7 @@ impl Turn<'_> {
     pub fn make_with<T>(&mut self, make: impl FnOnce(&mut Graph) -> Outcome<T>) -> Outcome<(T, Vec<NodeId>)> {
         let outer = self.graph.made.replace(Vec::new());
         // The handler of exceptions is that of the place where this node was made, not of who calls it now.
-        let rescue = self.graph.slots[self.node.0 as usize].rescue;
+        let rescue = self.graph.slot(self.node).and_then(|slot| slot.rescue);
         let outer_rescue = std::mem::replace(&mut self.graph.rescue, rescue);
         let made = make(self.graph);
         self.graph.rescue = outer_rescue;

@@ -9,7 +9,7 @@ use super::expr::Group;
 use super::machine::{Machine, code};
 use crate::collections::element::Element as _;
 use crate::function::{Closure, Native};
-use crate::graph::{Graph, NodeId};
+use crate::graph::Graph;
 use crate::number::Number;
 use crate::object::class;
 use crate::value::Value;
@@ -67,7 +67,7 @@ impl Machine<'_> {
             Value::Stream(stream) => {
                 let [value] = arguments else { return Err(arity(arguments.len(), function)) };
                 self.budget.enter()?;
-                let result = self.graph.push_owned(NodeId::of(*stream), value);
+                let result = self.graph.push_owned(*stream, value);
                 self.budget.leave();
                 result.map(Value::Bool)
             }

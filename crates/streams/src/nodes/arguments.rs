@@ -119,7 +119,7 @@ impl<'a> Args<'a> {
 
     /// Adds a node with these children.
     pub fn add_with(&mut self, node: impl Node + 'static, ports: &[&[NodeId]]) -> Value {
-        Value::Stream(self.graph.add(Box::new(node), ports).number())
+        Value::Stream(self.graph.add(Box::new(node), ports))
     }
 }
 
@@ -127,7 +127,7 @@ impl Graph {
     /// The node of a value that a config passes as a child: of a stream it is the stream, of anything else a node that calls it.
     pub fn child(&mut self, value: &Value) -> NodeId {
         match value {
-            Value::Stream(number) => NodeId::of(*number),
+            Value::Stream(node) => *node,
             other => self.add(Box::new(Call::new(other.clone())), &[]),
         }
     }

@@ -167,7 +167,7 @@ impl Node for IsSeven {
 #[test]
 fn streams_are_functions_and_the_environment_is_asked_of_the_host() {
     let mut graph = graph(Folder::default());
-    let stream = graph.add(Box::new(IsSeven), &[]).number();
+    let stream = graph.add(Box::new(IsSeven), &[]);
     let mut machine = Machine::new(&mut graph, Limits::EVENT);
     let function = machine
         .load("(fn [s e] [(s e) (s 5) (System/getenv \"HOME\") (System/getenv \"X\")])", "t")

@@ -121,7 +121,7 @@ fn atoms_keep_events() {
         let atom = std::sync::Arc::new(Atom::new(Sort::Atom, Value::Nil));
         let node = construct(&mut rig.graph, name, &[Value::Atom(std::sync::Arc::clone(&atom))]).unwrap();
         let Value::Stream(node) = node else { panic!("a stream") };
-        rig.stream = crate::graph::NodeId::of(node);
+        rig.stream = node;
         rig.run("a b c");
         assert_eq!(super::rig::show(&atom.get()), want, "{name}");
     }

@@ -58,7 +58,7 @@ crate::natives! {
     NOTES = {
         "to-note", 1, 1, "A stream that notes what it gets.", |m, a| {
             let note = Note(format!("{}:", to_str(&a[0])), log_of(m));
-            Ok(Value::Stream(m.graph.add(Box::new(note), &[]).number()))
+            Ok(Value::Stream(m.graph.add(Box::new(note), &[])))
         };
         "note", 0, ANY, "Notes values.", |m, a| {
             let text: Vec<String> = a.iter().map(show).collect();
@@ -157,12 +157,12 @@ impl Rig {
         let evaluation = Evaluation::new(Arc::new(world), Box::new(Notes(Arc::clone(&log))));
         let mut graph = Graph::new(evaluation, now_us).with_limits(limits);
         let out = graph.add(Box::new(Note(String::new(), Arc::clone(&log))), &[]);
-        graph.evaluation.world.intern(&user, &literal!("out")).set(Value::Stream(out.number()));
+        graph.evaluation.world.intern(&user, &literal!("out")).set(Value::Stream(out));
         let mut machine = Machine::new(&mut graph, budget::Limits::LOAD);
         machine.load(PRELUDE, "prelude").expect("it is right");
         let stream = machine.load(text, "test")?;
         let Value::Stream(stream) = stream else { panic!("{text} is no stream") };
-        Ok(Rig { graph, stream: NodeId::of(stream), log, throws: false })
+        Ok(Rig { graph, stream, log, throws: false })
     }
 
     /// Gives it the inputs.
