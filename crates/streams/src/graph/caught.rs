@@ -6,7 +6,8 @@ use arcstr::literal;
 
 use super::id::NodeId;
 use crate::event::{Event, Field};
-use crate::language::error::EvalError;
+use crate::language::error::{EvalError, Reason};
+use crate::object::exception::Exception;
 use crate::value::Value;
 
 /// Exceptions that nobody has taken yet, at most; further ones are counted.
@@ -35,5 +36,16 @@ pub(super) fn exception_event(error: &EvalError, value: &Value, now_us: i64) -> 
     event.set(Field::Time, Value::of_time_us(now_us));
     event.set(Field::Description, Value::Text(error.to_string().into()));
     event.set_attribute(literal!("event"), value.clone());
+    event.set_attribute(literal!("exception"), Value::Exception(exception_of(error)));
     Value::Event(Arc::new(event))
+}
+
+/// The exception as a value; a limit as one of the class that says the same.
+fn exception_of(error: &EvalError) -> Arc<Exception<Value>> {
+    match error.reason() {
+        Reason::Thrown(exception) => Arc::clone(exception),
+        Reason::TooManySteps | Reason::TooDeep | Reason::TooMuchMemory => {
+            Arc::new(Exception::new(error.class(), error.to_string()))
+        }
+    }
 }

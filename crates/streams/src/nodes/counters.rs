@@ -11,9 +11,8 @@ use crate::value::Value;
 
 /// Emits an event with another metric.
 fn emit_metric(value: &mut Value, metric: Number, turn: &mut Turn<'_>) -> Outcome<()> {
-    let mut event = std::mem::take(value);
-    fields::set(&mut event, Field::Metric, Value::Number(metric))?;
-    turn.emit(event);
+    fields::set(value, Field::Metric, Value::Number(metric))?;
+    turn.emit(std::mem::take(value));
     Ok(())
 }
 
@@ -148,10 +147,9 @@ impl Node for Ewma {
             self.mean += new * self.decay.powf(-ahead);
         }
         let shown = self.time.clone();
-        let mut event = std::mem::take(value);
-        fields::set(&mut event, Field::Time, shown.into())?;
-        fields::set(&mut event, Field::Metric, Value::from(self.mean))?;
-        turn.emit(event);
+        fields::set(value, Field::Time, shown.into())?;
+        fields::set(value, Field::Metric, Value::from(self.mean))?;
+        turn.emit(std::mem::take(value));
         Ok(true)
     }
 

@@ -143,8 +143,9 @@ struct InterpolateConstant {
 
 impl Node for InterpolateConstant {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
+        let is_expired = fields::is_expired(value, turn.now_us())?;
         let value = std::mem::take(value);
-        if fields::is_expired(&value, turn.now_us())? {
+        if is_expired {
             if let Some(timer) = self.timer.take() {
                 turn.cancel_timer(timer);
             }

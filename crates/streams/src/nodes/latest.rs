@@ -113,7 +113,7 @@ impl Node for CoalesceWithEvent {
         self.latest.insert(key, value.clone(), turn);
         let (expired, live) = self.latest.take(turn.now_us())?;
         let all = Value::vector(expired.into_iter().chain(live));
-        turn.call(&self.child, &[std::mem::take(value), all])?;
+        turn.call(&self.child, &[value.clone(), all])?;
         Ok(true)
     }
 

@@ -54,16 +54,15 @@ impl Assign {
 
 impl Node for Assign {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
-        let mut value = std::mem::take(value);
-        match &mut value {
+        match value {
             Value::Vector(events) if !self.only_nil => {
                 let mut changed: Vec<Value> = events.iter().cloned().collect();
                 changed.iter_mut().try_for_each(|event| self.change(event))?;
                 turn.emit(Value::vector(changed));
             }
             _ => {
-                self.change(&mut value)?;
-                turn.emit(value);
+                self.change(value)?;
+                turn.emit(std::mem::take(value));
             }
         }
         Ok(true)
@@ -220,9 +219,8 @@ impl Node for Adjust {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.arguments[0] = fields::named(value, &self.field).clone();
         let new = turn.call(&self.function, &self.arguments)?;
-        let mut value = std::mem::take(value);
-        fields::set_named(&mut value, &self.field, new)?;
-        turn.emit(value);
+        fields::set_named(value, &self.field, new)?;
+        turn.emit(std::mem::take(value));
         Ok(true)
     }
 }

@@ -72,7 +72,7 @@ impl Node for PartTimeFast {
                 bin
             }
         };
-        turn.call(&self.add, &[bin, std::mem::take(value)])?;
+        turn.call(&self.add, &[bin, value.clone()])?;
         Ok(true)
     }
 
@@ -145,7 +145,7 @@ impl Node for PartTimeSimple {
         let state = turn.call(&self.add, &[state, value.clone()])?;
         self.state = Some(state.clone());
         if let Some(side_effects) = &self.side_effects {
-            turn.call(side_effects, &[state, std::mem::take(value)])?;
+            turn.call(side_effects, &[state, value.clone()])?;
         }
         Ok(true)
     }
