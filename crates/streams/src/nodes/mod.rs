@@ -1,8 +1,8 @@
 //! Riemann's streams as nodes of a graph (spec riemann §§8-11), one file a family.
 //!
-//! [`table::STREAMS`] lists all of them: the config language makes its functions from it, and the reference page its rows. A call
-//! `(rate 5 a b)` of a config is `construct(graph, "rate", &[5, a, b])`. What the language has as macros is rewritten by
-//! [`forms`] to such calls.
+//! [`table::STREAMS`] lists all of them: [`library`] makes functions of the language from it, and the reference page has its rows. A
+//! call `(rate 5 a b)` of a config adds a node to the machine's graph. What the language has as macros is rewritten by [`forms`] to
+//! such calls.
 //! Not here: `index`, `publish`, outputs, and whatever else leaves the graph.
 
 pub mod arguments;
