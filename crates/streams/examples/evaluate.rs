@@ -3,9 +3,12 @@
 //! `compat/clojure.py` compares this with Clojure.
 
 use std::io::{BufRead as _, Write as _};
+use std::sync::Arc;
 
+use streams::graph::Graph;
 use streams::language::budget::Limits;
 use streams::language::error::Reason;
+use streams::language::evaluation::Evaluation;
 use streams::language::host::Nowhere;
 use streams::language::machine::Machine;
 
@@ -13,8 +16,10 @@ fn main() -> std::io::Result<()> {
     let mut to = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let line = line?;
-        let (world, mut host) = (streams::language::clojure(), Nowhere::default());
-        let mut machine = Machine::new(&world, &mut host, Limits::EVENT);
+        let evaluation =
+            Evaluation::new(Arc::new(streams::language::clojure()), Box::new(Nowhere::default()));
+        let mut graph = Graph::new(evaluation, 0);
+        let mut machine = Machine::new(&mut graph, Limits::EVENT);
         let printed = match machine.load(&line, "line") {
             Ok(value) => match machine.realize(&value) {
                 Ok(value) => streams::print::to_text(&value, true),

@@ -13,12 +13,13 @@ use std::time::Instant;
 
 use arcstr::ArcStr;
 use streams::event::{Event, Field};
-use streams::graph::{Caller, Graph, NodeId};
-use streams::nodes::{construct, forms};
+use streams::graph::{Graph, NodeId};
+use streams::language::budget::Limits;
+use streams::language::evaluation::Evaluation;
+use streams::language::host::Nowhere;
+use streams::language::machine::Machine;
+use streams::nodes::{construct, library};
 use streams::number::Number;
-use streams::reader::Reader;
-use streams::reader::names::NoNames;
-use streams::thrown::{Thrown, class};
 use streams::value::Value;
 
 /// Events of a run.
@@ -26,41 +27,27 @@ const EVENTS: usize = 100_000;
 /// Forks of the large `by`.
 const FORKS: usize = 1_000_000;
 
-/// Makes the stream that a text says, as the body of `by`.
-#[derive(Debug)]
-struct Makes;
-
-impl Caller for Makes {
-    fn call(&self, graph: &mut Graph, function: &Value, _: &[Value]) -> Result<Value, Thrown> {
-        match function {
-            Value::Text(text) => make(graph, text).map(|stream| Value::Stream(stream.number())),
-            _ => Err(Thrown::new(class::CLASS_CAST, "this is no function")),
-        }
-    }
+/// A graph in whose configs `out` drops everything.
+fn graph() -> Graph {
+    let world = Arc::new(streams::language::clojure());
+    library::add(&world);
+    let user = ArcStr::from("user");
+    world.refer_all(&user, "riemann.streams");
+    let mut graph =
+        Graph::new(Evaluation::new(Arc::clone(&world), Box::new(Nowhere::default())), 1_000_000_000);
+    world.intern(&user, &"out".into()).set(construct(&mut graph, "bit-bucket", &[]).unwrap_or_default());
+    graph
 }
 
-/// The stream of a text: calls of streams in each other, whose other arguments are as they are written; `out` drops everything, and
-/// `fork` before a text makes `by` call it.
-fn make(graph: &mut Graph, text: &str) -> Result<NodeId, Thrown> {
-    let form = Reader::new(text, "costs".into()).next(&NoNames).ok().flatten().unwrap_or_default();
-    match eval(graph, &form)? {
-        Value::Stream(stream) => Ok(NodeId::of(stream)),
-        _ => Err(Thrown::new(class::ILLEGAL_ARGUMENT, text)),
-    }
-}
-
-fn eval(graph: &mut Graph, form: &Value) -> Result<Value, Thrown> {
-    if let Some(expanded) = forms::expand(form)? {
-        return eval(graph, &expanded);
-    }
-    match form {
-        Value::Symbol(_) => construct(graph, "bit-bucket", &[]),
-        Value::List(list) => {
-            let head = list.first().and_then(Value::as_symbol).cloned().unwrap_or_default();
-            let args: Result<Vec<Value>, Thrown> = list.iter().skip(1).map(|arg| eval(graph, arg)).collect();
-            construct(graph, &head, &args?)
+/// The stream of a text. None if it has a mistake, which is printed.
+fn make(graph: &mut Graph, text: &str) -> Option<NodeId> {
+    match Machine::new(graph, Limits::LOAD).load(text, "costs") {
+        Ok(Value::Stream(stream)) => Some(stream),
+        Ok(_) => None,
+        Err(error) => {
+            println!("{text}: {error}");
+            None
         }
-        other => Ok(other.clone()),
     }
 }
 
@@ -105,12 +92,12 @@ const STREAMS: &[&str] = &[
     "(where (service #\"^cpu\") (rate 5 out))",
     "(where (and (service \"cpu user\") (state \"ok\")) (rate 5 out))",
     "(where (service #\"c.u\") out)",
-    "(by-fn [:host :service] \"(sdo out)\")",
-    "(by-fn [:host :service] \"(rate 5 out)\")",
+    "(by [:host :service] (sdo out))",
+    "(by [:host :service] (rate 5 out))",
     "(smap :metric out)",
     "(batch 100 1 out)",
     "(throttle 5 60 out)",
-    "(by-fn [:host :service] \"(changed :state out)\")",
+    "(by [:host :service] (changed :state out))",
     "(rollup 5 60 out)",
     "(changed :state out)",
     "(moving-time-window 0 out)",
@@ -130,8 +117,8 @@ const STREAMS: &[&str] = &[
 fn streams() {
     let events = events();
     for text in STREAMS {
-        let mut graph = Graph::new(Arc::new(Makes), 1_000_000_000);
-        let Ok(stream) = make(&mut graph, text) else { continue };
+        let mut graph = graph();
+        let Some(stream) = make(&mut graph, text) else { continue };
         let mut now_us = graph.now_us();
         let shared = cost(|| {
             for _ in 0..EVENTS / events.len() {
@@ -152,8 +139,8 @@ fn owned() {
     let make_only = cost(|| (0..EVENTS).for_each(|at| drop(black_box(event(&host, at as i64)))));
     for text in ["(sdo out)", "(with :state \"ok\" out)", "(with :dc \"a\" (default :ttl 60 (scale 2 out)))"]
     {
-        let mut graph = Graph::new(Arc::new(Makes), 1_000_000_000);
-        let Ok(stream) = make(&mut graph, text) else { continue };
+        let mut graph = graph();
+        let Some(stream) = make(&mut graph, text) else { continue };
         let owned = cost(|| {
             (0..EVENTS).for_each(|at| {
                 let _ = black_box(graph.push_owned(stream, &mut event(&host, at as i64)));
@@ -188,13 +175,13 @@ fn million_forks() {
             next += EVENTS;
         })
     };
-    let mut alone = Graph::new(Arc::new(Makes), 1_000_000_000);
+    let mut alone = graph();
     let before = resident();
-    (0..FORKS).for_each(|_| drop(make(&mut alone, "(counter out)")));
+    let made = make(&mut alone, "(dotimes [_ 1000000] (counter out)) (counter out)");
     let children = resident().saturating_sub(before);
-    let Ok(counter) = make(&mut alone, "(counter out)") else { return };
-    let mut graph = Graph::new(Arc::new(Makes), 1_000_000_000);
-    let Ok(by) = make(&mut graph, "(by-fn [:host :service] \"(counter out)\")") else { return };
+    let Some(counter) = made else { return };
+    let mut graph = graph();
+    let Some(by) = make(&mut graph, "(by [:host :service] (counter out))") else { return };
     let before = resident();
     hosts.iter().for_each(|host| drop(graph.push_owned(by, &mut event(host, 1))));
     let bytes = resident().saturating_sub(before);

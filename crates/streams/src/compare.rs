@@ -119,7 +119,7 @@ fn address(value: &Value) -> Option<(u32, usize)> {
         Value::Pattern(pattern) => Arc::as_ptr(pattern).addr(),
         Value::Closure(closure) => Arc::as_ptr(closure).addr(),
         Value::Native(native) => std::ptr::from_ref(*native).addr(),
-        Value::Stream(number) => *number as usize,
+        Value::Stream(node) => usize::try_from(node.number()).unwrap_or(usize::MAX),
         Value::Bound(bound) => Arc::as_ptr(bound).addr(),
         Value::Var(var) => Arc::as_ptr(var).addr(),
         Value::Atom(atom) => Arc::as_ptr(atom).addr(),

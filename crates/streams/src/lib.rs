@@ -30,5 +30,4 @@ pub mod print;
 pub mod query;
 pub mod reader;
 pub mod symbol;
-pub mod thrown;
 pub mod value;

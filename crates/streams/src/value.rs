@@ -13,6 +13,7 @@ use crate::collections::set::Set;
 use crate::collections::vector::Vector;
 use crate::event::Event;
 use crate::function::{Bound, Closure, Native};
+use crate::graph::NodeId;
 use crate::number::Number;
 use crate::object::class::Class;
 use crate::object::exception::Exception;
@@ -59,8 +60,8 @@ pub enum Value {
     Native(&'static Native),
     /// A function of ours with values that it was made with: `(partial f 1)`.
     Bound(Arc<Bound<Value>>),
-    /// A stream, by its number in the graph: callable, through the host.
-    Stream(u32),
+    /// A stream, by its node in the graph: callable.
+    Stream(NodeId),
     /// A global name: `#'f`.
     Var(Arc<Var<Value>>),
     /// A cell whose value changes: `atom`, `ref`, `volatile!`, `promise`.

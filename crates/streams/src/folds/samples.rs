@@ -2,16 +2,16 @@
 
 use arcstr::ArcStr;
 
-use super::{Folded, Folding};
 use crate::event::Field;
+use crate::language::error::{EvalError, Outcome};
+use crate::language::machine::Machine;
 use crate::nodes::fields;
 use crate::number::Number;
 use crate::print::to_str;
-use crate::thrown::{Thrown, class};
 use crate::value::Value;
 
 /// The events that have a metric, by it. Equal ones keep their order.
-pub(super) fn sorted(events: Vec<Value>) -> Result<Vec<Value>, Thrown> {
+pub(super) fn sorted(events: Vec<Value>) -> Outcome<Vec<Value>> {
     let mut sorted = Vec::with_capacity(events.len());
     for event in events {
         if let Some(metric) = fields::metric(&event)?.cloned() {
@@ -45,7 +45,7 @@ fn at_point<'e>(sorted: &'e [Value], point: &Number) -> Option<&'e Value> {
 ///
 /// # Errors
 /// If a metric is no number.
-pub fn sample(events: Vec<Value>, points: &[(Number, String)]) -> Result<Vec<Value>, Thrown> {
+pub fn sample(events: Vec<Value>, points: &[(Number, String)]) -> Outcome<Vec<Value>> {
     let sorted = sorted(events)?;
     let mut sample = Vec::with_capacity(points.len());
     for (point, suffix) in points {
@@ -58,18 +58,17 @@ pub fn sample(events: Vec<Value>, points: &[(Number, String)]) -> Result<Vec<Val
     Ok(sample)
 }
 
-fn points_or_throw(value: &Value) -> Result<Vec<(Number, String)>, Thrown> {
-    points(value)
-        .ok_or_else(|| Thrown::new(class::ILLEGAL_ARGUMENT, "points are a vector or a map of numbers"))
+fn points_or_throw(value: &Value) -> Outcome<Vec<(Number, String)>> {
+    points(value).ok_or_else(|| EvalError::illegal_argument("points are a vector or a map of numbers"))
 }
 
 /// `(sorted-sample events points)`
-pub(super) fn sorted_sample(args: &[Value], _: &mut Folding<'_>) -> Folded {
+pub(super) fn sorted_sample(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     sample(super::present(&args[0])?, &points_or_throw(&args[1])?).map(Value::vector)
 }
 
 /// `(sorted-sample-extract events points)`
-pub(super) fn sorted_sample_extract(args: &[Value], _: &mut Folding<'_>) -> Folded {
+pub(super) fn sorted_sample_extract(args: &[Value], _: &mut Machine<'_>) -> Outcome {
     let sorted = sorted(super::present(&args[0])?)?;
     let points = points_or_throw(&args[1])?;
     Ok(Value::vector(points.iter().filter_map(|(point, _)| at_point(&sorted, point)).cloned()))

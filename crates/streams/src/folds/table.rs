@@ -1,41 +1,32 @@
 //! The table of all folds (spec riemann §11).
 
-use super::{Folded, Folding, samples};
+use super::samples;
+use crate::function::{Arity, Native};
+use crate::language::error::Outcome;
+use crate::language::machine::{Machine, Run};
 use crate::nodes::table::Tier;
 use crate::value::Value;
 
 /// A row of the table.
 #[derive(Debug)]
 pub struct Fold {
-    /// Its name in the namespace `riemann.folds`.
-    pub name: &'static str,
+    /// Its name in the namespace `riemann.folds`, and what it computes.
+    pub native: Native,
     /// Its arguments; each is needed.
     pub arguments: &'static [&'static str],
     /// How many configs use it.
     pub tier: Tier,
-    /// What it does, in one line.
-    pub doc: &'static str,
-    run: fn(&[Value], &mut Folding<'_>) -> Folded,
 }
 
-impl Fold {
-    /// Calls it.
-    ///
-    /// # Errors
-    /// Of another number of arguments, and what it throws.
-    pub fn call(&self, args: &[Value], folding: &mut Folding<'_>) -> Folded {
-        if args.len() != self.arguments.len() {
-            let message = format!("({}): it does not take {} arguments", self.name, args.len());
-            return Err(super::Thrown::new(super::class::ILLEGAL_ARGUMENT, message));
-        }
-        (self.run)(args, folding)
+/// The arguments of a fold, with lazy sequences computed.
+fn run(machine: &mut Machine<'_>, arguments: &mut [Value], run: Folding) -> Outcome {
+    for argument in arguments.iter_mut().filter(|argument| matches!(argument, Value::Seq(_))) {
+        *argument = machine.realize(argument)?;
     }
+    run(arguments, machine)
 }
 
-/// The fold of a name.
-pub fn find(name: &str) -> Option<&'static Fold> {
-    FOLDS.iter().find(|fold| fold.name == name)
-}
+type Folding = fn(&[Value], &mut Machine<'_>) -> Outcome;
 
 use Tier::{Often, Seldom, Sometimes};
 
@@ -43,7 +34,16 @@ macro_rules! folds {
     ($($name:literal $arguments:expr, $tier:expr, $doc:literal, $run:expr;)*) => {
         /// All folds.
         pub static FOLDS: &[Fold] =
-            &[$(Fold { name: $name, arguments: &$arguments, tier: $tier, doc: $doc, run: $run }),*];
+            &[$(Fold {
+                native: Native {
+                    name: $name,
+                    arity: Arity { min: $arguments.len(), max: Some($arguments.len()) },
+                    doc: $doc,
+                    code: &Run(|machine, arguments| run(machine, arguments, $run)),
+                },
+                arguments: &$arguments,
+                tier: $tier,
+            }),*];
     };
 }
 

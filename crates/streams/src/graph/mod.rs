@@ -3,7 +3,7 @@
 //! A config is evaluated once. Each call of a stream's constructor adds a [`Node`] here, after its children, so that the config
 //! gets a tree of ids. Then events come: [`Graph::push`] gives a value to a node; what the node emits goes to its children, in
 //! order, before `push` returns. Timers do the same from [`Graph::advance`].
-//! Not here: what the nodes compute (`nodes`), functions of the config (a [`Caller`]), the index and the outputs.
+//! Not here: what the nodes compute (`nodes`), functions of the config (`language`), the index and the outputs.
 //! Invariants: a node never runs within its own turn; what a child throws ends that child's part only.
 
 mod caught;
@@ -19,7 +19,6 @@ mod tests;
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 
 pub use caught::Caught;
 pub use children::Children;
@@ -32,7 +31,9 @@ use self::caught::{CAUGHT_MAX, exception_event};
 use self::hashes::Hashes;
 use self::timers::Timers;
 use self::turn::To;
-use crate::thrown::{Thrown, class};
+use crate::language::error::{EvalError, Outcome};
+use crate::language::evaluation::Evaluation;
+use crate::object::class;
 use crate::value::Value;
 
 /// Nodes that pass a value on to each other, at most: a config can feed a stream's output to the stream itself.
@@ -46,7 +47,7 @@ pub trait Node: fmt::Debug + Send {
     ///
     /// # Errors
     /// An exception. Values that were emitted before it go to the children all the same.
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown>;
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool>;
 
     /// The node was added: the place to set timers that run from the beginning, and to look at the clock.
     fn start(&mut self, turn: &mut Turn<'_>) {
@@ -57,7 +58,7 @@ pub trait Node: fmt::Debug + Send {
     ///
     /// # Errors
     /// An exception, as for `push`.
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         let _ = turn;
         unreachable!("this node sets no timers, but {timer:?} is due")
     }
@@ -80,15 +81,6 @@ pub trait Node: fmt::Debug + Send {
     }
 }
 
-/// Calls functions of the config. It may push values into the graph, and add nodes to it.
-pub trait Caller: Send + Sync {
-    /// Calls a value of the language with arguments.
-    ///
-    /// # Errors
-    /// What it throws, and its limits of steps, depth and memory.
-    fn call(&self, graph: &mut Graph, function: &Value, args: &[Value]) -> Result<Value, Thrown>;
-}
-
 /// One line of a cache, as nodes of forks are met one by one.
 #[repr(align(64))]
 struct Slot {
@@ -99,9 +91,8 @@ struct Slot {
     ports: Option<Box<[u32]>>,
     /// Where exceptions of its children go, as events; none: to [`Graph::take_caught`].
     rescue: Option<NodeId>,
-    /// How many nodes this place had before. Timers of a node that was removed are none of the next one's.
-    generation: u32,
-    is_in_use: bool,
+    /// The node that has this place; none after it was removed.
+    id: Option<NodeId>,
 }
 
 const _: () = assert!(size_of::<Slot>() == 64, "a slot is a line of a cache");
@@ -112,7 +103,8 @@ pub struct Graph {
     free: Vec<NodeId>,
     timers: Timers,
     now_us: i64,
-    caller: Arc<dyn Caller>,
+    /// What evaluations share. The language adds `call` to the graph, which calls functions of the config.
+    pub evaluation: Evaluation,
     /// What the nodes have emitted and their children have not got yet.
     emitted: Vec<(To, Value)>,
     /// How deep `push` is nested.
@@ -139,13 +131,13 @@ impl fmt::Debug for Graph {
 
 impl Graph {
     /// An empty graph at an instant of the server's clock, in microseconds since 1970.
-    pub fn new(caller: Arc<dyn Caller>, now_us: i64) -> Graph {
+    pub fn new(evaluation: Evaluation, now_us: i64) -> Graph {
         Graph {
             slots: Vec::new(),
             free: Vec::new(),
             timers: Timers::default(),
             now_us,
-            caller,
+            evaluation,
             emitted: Vec::new(),
             depth: 0,
             made: None,
@@ -200,48 +192,41 @@ impl Graph {
             end += port.len() as u32;
             ends.push(end);
         }
-        let mut slot = Slot {
+        let id = match self.free.pop() {
+            Some(id) => id.next(),
+            None => NodeId::first(u32::try_from(self.slots.len()).expect("each node has more than a byte")),
+        };
+        let slot = Slot {
             node: Some(node),
             ports: (ports.len() > 1).then(|| ends.into()),
             children: Children::of(&ports.concat()),
             rescue: self.rescue,
-            generation: 0,
-            is_in_use: true,
+            id: Some(id),
         };
-        let id = match self.free.pop() {
-            Some(id) => {
-                let place = &mut self.slots[id.0 as usize];
-                slot.generation = place.generation.wrapping_add(1);
-                *place = slot;
-                id
-            }
-            None => {
-                self.slots.push(slot);
-                NodeId(u32::try_from(self.slots.len() - 1).expect("each node has more than a byte"))
-            }
-        };
+        match self.slots.get_mut(id.place()) {
+            Some(place) => *place = slot,
+            None => self.slots.push(slot),
+        }
         if let Some(made) = &mut self.made {
             made.push(id);
         }
-        if let Some(mut node) = self.slots[id.0 as usize].node.take() {
+        if let Some(mut node) = self.slots[id.place()].node.take() {
             node.start(&mut Turn { graph: self, node: id });
-            self.slots[id.0 as usize].node = Some(node);
+            self.slots[id.place()].node = Some(node);
         }
         id
     }
 
-    /// Removes a node: values for it go nowhere, and its timers are cancelled. Its id is that of another node later, so nobody else
-    /// may know it: the nodes of a fork know only each other.
+    /// Removes a node: values for it go nowhere, and its timers are cancelled.
     pub fn remove(&mut self, id: NodeId) {
         let mut removed = vec![id];
         while let Some(id) = removed.pop() {
-            let slot = &mut self.slots[id.0 as usize];
-            if std::mem::take(&mut slot.is_in_use) {
-                let node = slot.node.take();
-                slot.children = Children::of(&[]);
-                self.free.push(id);
-                removed.extend(node.map(|node| self.forks_of(&*node)).unwrap_or_default());
-            }
+            let Some(slot) = self.slot_mut(id) else { continue };
+            let node = slot.node.take();
+            slot.id = None;
+            slot.children = Children::of(&[]);
+            self.free.push(id);
+            removed.extend(node.map(|node| self.forks_of(&*node)).unwrap_or_default());
         }
     }
 
@@ -264,7 +249,7 @@ impl Graph {
     ///
     /// # Errors
     /// What the node itself throws. What its children throw is caught.
-    pub fn push(&mut self, id: NodeId, value: &Value) -> Result<bool, Thrown> {
+    pub fn push(&mut self, id: NodeId, value: &Value) -> Outcome<bool> {
         self.push_owned(id, &mut value.clone())
     }
 
@@ -272,11 +257,8 @@ impl Graph {
     ///
     /// # Errors
     /// What the node itself throws.
-    pub fn push_owned(&mut self, id: NodeId, value: &mut Value) -> Result<bool, Thrown> {
-        let before = self.emitted.len();
-        let pushed = self.turn(id, |node, turn| node.push(value, turn));
-        self.pass_on(id, before);
-        pushed.unwrap_or(Ok(false))
+    pub fn push_owned(&mut self, id: NodeId, value: &mut Value) -> Outcome<bool> {
+        self.visit(id, |node, turn| node.push(value, turn)).unwrap_or(Ok(false))
     }
 
     /// As [`Graph::push`] for a function of the config that calls its children itself (`call-rescue`): what the node throws is
@@ -285,26 +267,20 @@ impl Graph {
         self.push_to_child(id, id, &mut value.clone());
     }
 
-    /// Calls a function of the config, or any other value that can be called.
-    ///
-    /// # Errors
-    /// What it throws.
-    pub fn call(&mut self, function: &Value, args: &[Value]) -> Result<Value, Thrown> {
-        let caller = Arc::clone(&self.caller);
-        caller.call(self, function, args)
-    }
-
     /// What a node remembers; nil if nothing.
     pub fn save(&self, id: NodeId) -> Value {
-        let node = self.slots.get(id.0 as usize).and_then(|slot| slot.node.as_ref());
+        let node = self.slot(id).and_then(|slot| slot.node.as_ref());
         node.map_or(Value::Nil, |node| node.save(self))
     }
 
     /// Gives a node back what [`Graph::save`] returned for the same stream of an earlier graph. Anything else does no harm.
     pub fn restore(&mut self, id: NodeId, saved: &Value) {
-        if let Some(mut node) = self.slots.get_mut(id.0 as usize).and_then(|slot| slot.node.take()) {
+        if self.depth == 0 {
+            self.evaluation.begin_event();
+        }
+        if let Some(mut node) = self.slot_mut(id).and_then(|slot| slot.node.take()) {
             node.restore(saved, &mut Turn { graph: self, node: id });
-            self.slots[id.0 as usize].node = Some(node);
+            self.slots[id.place()].node = Some(node);
         }
     }
 
@@ -312,19 +288,17 @@ impl Graph {
     /// run.
     pub fn advance(&mut self, now_us: i64, max: usize) -> bool {
         for _ in 0..max {
-            let Some((timer, (id, generation))) = self.timers.take_due(now_us) else {
+            let Some((timer, id)) = self.timers.take_due(now_us) else {
                 self.now_us = self.now_us.max(now_us);
                 return true;
             };
-            if self.slots[id.0 as usize].generation != generation {
+            if self.slot(id).is_none() {
                 continue;
             }
             self.now_us = self.now_us.max(timer.due_us());
-            let before = self.emitted.len();
-            if let Some(Err(thrown)) = self.turn(id, |node, turn| node.due(timer, turn)) {
-                self.catch(id, id, thrown, &Value::Nil);
+            if let Some(Err(error)) = self.visit(id, |node, turn| node.due(timer, turn)) {
+                self.catch(id, id, error, &Value::Nil);
             }
-            self.pass_on(id, before);
         }
         false
     }
@@ -339,38 +313,66 @@ impl Graph {
         (std::mem::take(&mut self.caught), std::mem::take(&mut self.caught_more))
     }
 
+    /// One turn of a node, and what it emits given to its children. None if it was removed.
+    fn visit<T>(
+        &mut self,
+        id: NodeId,
+        run: impl FnOnce(&mut dyn Node, &mut Turn<'_>) -> Outcome<T>,
+    ) -> Option<Outcome<T>> {
+        if let Err(error) = self.enter() {
+            return Some(Err(error));
+        }
+        let before = self.emitted.len();
+        let done = self.turn(id, run);
+        self.pass_on(id, before);
+        self.depth -= 1;
+        self.evaluation.budget.leave();
+        done
+    }
+
+    /// Goes one stream deeper. Functions that call streams, and streams that call functions, share the bound of the stack.
+    fn enter(&mut self) -> Outcome<()> {
+        if self.depth >= DEPTH_MAX {
+            let message = "streams pass this event on to each other without an end";
+            return Err(EvalError::throw(&class::STACK_OVERFLOW, message));
+        }
+        self.evaluation.begin_event();
+        self.evaluation.budget.enter()?;
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// The place of a node, while no other node has it.
+    fn slot(&self, id: NodeId) -> Option<&Slot> {
+        self.slots.get(id.place()).filter(|slot| slot.id == Some(id))
+    }
+
+    fn slot_mut(&mut self, id: NodeId) -> Option<&mut Slot> {
+        self.slots.get_mut(id.place()).filter(|slot| slot.id == Some(id))
+    }
+
     /// One turn of a node. None if it was removed.
     fn turn<T>(
         &mut self,
         id: NodeId,
-        run: impl FnOnce(&mut dyn Node, &mut Turn<'_>) -> Result<T, Thrown>,
-    ) -> Option<Result<T, Thrown>> {
-        if self.depth >= DEPTH_MAX {
-            let message = "streams pass this event on to each other without an end";
-            return Some(Err(Thrown::new(class::STACK_OVERFLOW, message)));
-        }
-        let slot = self.slots.get_mut(id.0 as usize)?;
-        let generation = slot.generation;
+        run: impl FnOnce(&mut dyn Node, &mut Turn<'_>) -> Outcome<T>,
+    ) -> Option<Outcome<T>> {
+        let slot = self.slot_mut(id)?;
         let Some(mut node) = slot.node.take() else {
             let message = "a stream cannot get an event while it handles one";
-            return slot.is_in_use.then(|| Err(Thrown::new(class::ILLEGAL_STATE, message)));
+            return Some(Err(EvalError::throw(&class::ILLEGAL_STATE, message)));
         };
-        self.depth += 1;
         let done = run(&mut *node, &mut Turn { graph: self, node: id });
-        self.depth -= 1;
-        let slot = &mut self.slots[id.0 as usize];
         // What it called may have removed it.
-        if slot.is_in_use && slot.generation == generation {
-            slot.node = Some(node);
-        } else {
-            self.forks_of(&*node).into_iter().for_each(|node| self.remove(node));
+        match self.slot_mut(id) {
+            Some(slot) => slot.node = Some(node),
+            None => self.forks_of(&*node).into_iter().for_each(|node| self.remove(node)),
         }
         Some(done)
     }
 
     /// Gives what was emitted since then to the children.
     fn pass_on(&mut self, id: NodeId, before: usize) {
-        self.depth += 1;
         for at in before..self.emitted.len() {
             let (to, mut value) = std::mem::replace(&mut self.emitted[at], (To::Port(0), Value::Nil));
             match to {
@@ -378,16 +380,15 @@ impl Graph {
                 To::Port(port) => self.push_to_port(id, port, &mut value),
             }
         }
-        self.depth -= 1;
         self.emitted.truncate(before);
     }
 
     /// Gives a value to the children of a port: each but the last gets a copy.
     fn push_to_port(&mut self, id: NodeId, port: u16, value: &mut Value) {
-        let range = self.slots[id.0 as usize].port(port);
+        let Some(range) = self.slot(id).map(|slot| slot.port(port)) else { return };
         for at in range.clone() {
             // Its children can change while it is at them: it is removed with its fork.
-            let Some(child) = self.slots[id.0 as usize].child(port, at) else { return };
+            let Some(child) = self.slot(id).and_then(|slot| slot.child(port, at)) else { return };
             match at + 1 == range.end {
                 true => self.push_to_child(id, child, value),
                 false => self.push_to_child(id, child, &mut value.clone()),
@@ -396,19 +397,19 @@ impl Graph {
     }
 
     fn push_to_child(&mut self, parent: NodeId, child: NodeId, value: &mut Value) {
-        if let Err(thrown) = self.push_owned(child, value) {
-            self.catch(parent, child, thrown, value);
+        if let Err(error) = self.push_owned(child, value) {
+            self.catch(parent, child, error, value);
         }
     }
 
-    fn catch(&mut self, parent: NodeId, node: NodeId, thrown: Thrown, value: &Value) {
-        let rescue = self.slots[node.0 as usize].rescue.filter(|rescue| *rescue != node);
-        let event = rescue.map(|rescue| (rescue, exception_event(&thrown, value, self.now_us)));
+    fn catch(&mut self, parent: NodeId, node: NodeId, error: EvalError, value: &Value) {
+        let rescue = self.slot(node).and_then(|slot| slot.rescue).filter(|rescue| *rescue != node);
+        let event = rescue.map(|rescue| (rescue, exception_event(&error, value, self.now_us)));
         let Some((rescue, event)) = event else {
-            return self.keep_caught(Caught { parent, node, thrown, value: value.clone() });
+            return self.keep_caught(Caught { parent, node, error, value: value.clone() });
         };
-        if let Err(thrown) = self.push(rescue, &event) {
-            self.keep_caught(Caught { parent: node, node: rescue, thrown, value: event });
+        if let Err(error) = self.push(rescue, &event) {
+            self.keep_caught(Caught { parent: node, node: rescue, error, value: event });
         }
     }
 

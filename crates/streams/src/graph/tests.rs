@@ -2,45 +2,25 @@
 
 use std::sync::{Arc, Mutex};
 
-use arcstr::literal;
-
-use super::{CHILDREN, Caller, DEPTH_MAX, Graph, Node, NodeId, TimerId, Turn};
+use super::{CHILDREN, DEPTH_MAX, Graph, Node, NodeId, TimerId, Turn};
 use crate::event::Field;
+use crate::language::error::{EvalError, Outcome};
+use crate::language::host::Nowhere;
 use crate::number::Number;
-use crate::thrown::{Thrown, class};
+use crate::object::class;
 use crate::value::Value;
 
 type Seen = Arc<Mutex<Vec<String>>>;
 
-/// Calls nothing but `push`, which pushes its second argument into the node of its first one.
-#[derive(Debug)]
-struct Pushes;
-
-impl Caller for Pushes {
-    fn call(&self, graph: &mut Graph, function: &Value, args: &[Value]) -> Result<Value, Thrown> {
-        match (function, args) {
-            (Value::Number(Number::Int(node)), [value]) => {
-                Ok(Value::Bool(graph.push(NodeId::of(*node as u32), value)?))
-            }
-            (Value::Keyword(_), [Value::Number(Number::Int(count)), seen]) => {
-                let Value::Nil = seen else { return Err(thrown()) };
-                let nodes = (0..*count).map(|_| graph.add(Box::new(Pass), &[&[]])).collect::<Vec<_>>();
-                Ok(Value::Number(Number::Int(i64::from(nodes[0].number()))))
-            }
-            _ => Err(thrown()),
-        }
-    }
-}
-
-fn thrown() -> Thrown {
-    Thrown::new(class::RUNTIME, "no")
+fn no() -> EvalError {
+    EvalError::throw(&class::RUNTIME_EXCEPTION, "no")
 }
 
 #[derive(Debug)]
 struct Pass;
 
 impl Node for Pass {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         turn.emit(value.clone());
         Ok(true)
     }
@@ -51,7 +31,7 @@ impl Node for Pass {
 struct Note(&'static str, Seen);
 
 impl Node for Note {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let text = match value {
             Value::Number(Number::Int(number)) => number.to_string(),
             Value::Event(event) => {
@@ -69,9 +49,9 @@ impl Node for Note {
 struct Throws;
 
 impl Node for Throws {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         turn.emit(value.clone());
-        Err(thrown())
+        Err(no())
     }
 }
 
@@ -80,7 +60,7 @@ impl Node for Throws {
 struct Calls(Value);
 
 impl Node for Calls {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         turn.call(&self.0, std::slice::from_ref(value)).map(|value| value.is_true())
     }
 }
@@ -90,8 +70,8 @@ impl Node for Calls {
 struct Later(Vec<TimerId>);
 
 impl Node for Later {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
-        let Value::Number(Number::Int(after)) = value else { return Err(thrown()) };
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
+        let Value::Number(Number::Int(after)) = value else { return Err(no()) };
         match after {
             ..0 => self.0.pop().into_iter().for_each(|timer| turn.cancel_timer(timer)),
             _ => self.0.push(turn.set_timer(turn.now_us() + *after)),
@@ -99,7 +79,7 @@ impl Node for Later {
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         let at = self.0.iter().position(|set| *set == timer).expect("each is due once");
         self.0.remove(at);
         turn.emit(Value::Number(Number::Int(at as i64)));
@@ -112,7 +92,7 @@ fn int(value: i64) -> Value {
 }
 
 fn graph() -> (Graph, Seen) {
-    (Graph::new(Arc::new(Pushes), 0), Seen::default())
+    (crate::language::tests::graph(Nowhere::default()), Seen::default())
 }
 
 fn seen(seen: &Seen) -> Vec<String> {
@@ -140,8 +120,8 @@ fn ports_have_children_of_their_own() {
     #[derive(Debug)]
     struct ByNumber;
     impl Node for ByNumber {
-        fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
-            let Value::Number(Number::Int(port)) = value else { return Err(thrown()) };
+        fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
+            let Value::Number(Number::Int(port)) = value else { return Err(no()) };
             turn.emit_at(*port as u16, value.clone());
             Ok(true)
         }
@@ -177,13 +157,13 @@ fn timers_are_due_at_their_own_time_and_those_of_an_instant_in_the_order_in_whic
 #[test]
 fn a_stream_that_feeds_itself_ends_at_the_limit_or_is_refused_within_its_own_turn() {
     let (mut graph, _) = graph();
-    let calls = graph.add(Box::new(Calls(int(1))), &[]);
+    let calls = graph.add(Box::new(Calls(Value::Stream(NodeId::first(1)))), &[]);
     let top = graph.add(Box::new(Pass), &[&[calls]]);
-    assert_eq!((calls.number(), top.number()), (0, 1));
+    assert_eq!((calls, top), (NodeId::first(0), NodeId::first(1)));
     assert_eq!(graph.push(top, &int(7)).ok(), Some(true));
     let (caught, more) = graph.take_caught();
     assert_eq!((caught.len(), more), (1, 0));
-    assert_eq!(caught[0].thrown.class, class::ILLEGAL_STATE);
+    assert_eq!(caught[0].error.class().name, class::ILLEGAL_STATE.name);
     // A chain that is as long as may be, and one more.
     let mut last = graph.add(Box::new(Pass), &[]);
     for _ in 0..DEPTH_MAX {
@@ -192,8 +172,8 @@ fn a_stream_that_feeds_itself_ends_at_the_limit_or_is_refused_within_its_own_tur
     graph.push(last, &int(7)).unwrap();
     let (caught, _) = graph.take_caught();
     assert_eq!(
-        caught.iter().map(|caught| caught.thrown.class.clone()).collect::<Vec<_>>(),
-        [class::STACK_OVERFLOW]
+        caught.iter().map(|caught| caught.error.class().name).collect::<Vec<_>>(),
+        [class::STACK_OVERFLOW.name]
     );
 }
 
@@ -202,12 +182,13 @@ fn nodes_that_a_node_made_go_with_it_and_their_timers_with_them() {
     #[derive(Debug, Default)]
     struct Makes(Vec<NodeId>);
     impl Node for Makes {
-        fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+        fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
             match value {
-                Value::Number(_) => {
-                    let (_, made) =
-                        turn.make(&Value::Keyword(literal!("make")), &[value.clone(), Value::Nil])?;
-                    self.0.extend(made);
+                Value::Number(Number::Int(count)) => {
+                    let make = |graph: &mut Graph| {
+                        Ok((0..*count).map(|_| graph.add(Box::new(Pass), &[&[]])).collect::<Vec<_>>())
+                    };
+                    self.0.extend(turn.make_with(make)?.1);
                 }
                 _ => turn.drop_nodes(&std::mem::take(&mut self.0)),
             }
@@ -225,10 +206,13 @@ fn nodes_that_a_node_made_go_with_it_and_their_timers_with_them() {
     graph.push(later, &int(5)).unwrap();
     graph.remove(later);
     let other = graph.add(Box::<Later>::default(), &[&[note]]);
-    assert_eq!(other, later, "its place is used again");
+    assert_eq!((other.place(), other == later), (later.place(), false), "its place is used again");
+    assert_eq!(graph.push(later, &int(1)).ok(), Some(false), "who kept it does not reach the next one");
+    graph.remove(later);
+    assert_eq!(graph.push(other, &int(100)).ok(), Some(true), "nor removes it");
     assert!(graph.advance(10, 10));
     assert_eq!(seen(&notes), [""; 0], "the timer was another node's");
-    assert_eq!(graph.push(NodeId::of(3), &int(1)).ok(), Some(false), "what was removed takes nothing");
+    assert_eq!(graph.push(NodeId::first(3), &int(1)).ok(), Some(false), "what was removed takes nothing");
 }
 
 #[test]

@@ -41,26 +41,26 @@ impl TimerId {
 /// All timers of a graph.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
-    set: BTreeMap<TimerId, (NodeId, u32)>,
+    set: BTreeMap<TimerId, NodeId>,
     next: u64,
 }
 
 impl Timers {
-    pub(super) fn set(&mut self, due_us: i64, node: NodeId, generation: u32) -> TimerId {
+    pub(super) fn set(&mut self, due_us: i64, node: NodeId) -> TimerId {
         let id = TimerId { due_us, order: self.next };
         self.next += 1;
-        self.set.insert(id, (node, generation));
+        self.set.insert(id, node);
         id
     }
 
     /// Sets one of a graph before this one. Orders are 64-bit numbers that each timer takes one of, so they do not run out; one
     /// that a damaged state made up gets a new order.
-    pub(super) fn set_again(&mut self, id: TimerId, node: NodeId, generation: u32) -> TimerId {
+    pub(super) fn set_again(&mut self, id: TimerId, node: NodeId) -> TimerId {
         if id.order > u64::MAX / 2 || self.set.contains_key(&id) {
-            return self.set(id.due_us, node, generation);
+            return self.set(id.due_us, node);
         }
         self.next = self.next.max(id.order + 1);
-        self.set.insert(id, (node, generation));
+        self.set.insert(id, node);
         id
     }
 
@@ -74,7 +74,7 @@ impl Timers {
     }
 
     /// Takes the first one if it is due by then.
-    pub(super) fn take_due(&mut self, now_us: i64) -> Option<(TimerId, (NodeId, u32))> {
+    pub(super) fn take_due(&mut self, now_us: i64) -> Option<(TimerId, NodeId)> {
         let first = self.set.first_entry().filter(|first| first.key().due_us <= now_us)?;
         Some(first.remove_entry())
     }

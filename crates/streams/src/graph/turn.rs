@@ -2,7 +2,7 @@
 
 use crate::graph::timers::TimerId;
 use crate::graph::{Counts, Graph, Limit, Limits, NodeId};
-use crate::thrown::Thrown;
+use crate::language::error::Outcome;
 use crate::value::Value;
 
 /// One node's turn. What it emits goes to its children when the turn has ended, in the order in which it was emitted.
@@ -47,8 +47,7 @@ impl Turn<'_> {
 
     /// Sets a timer. [`Node::due`](super::Node::due) is called when it is due, once.
     pub fn set_timer(&mut self, due_us: i64) -> TimerId {
-        let generation = self.graph.slots[self.node.0 as usize].generation;
-        self.graph.timers.set(due_us, self.node, generation)
+        self.graph.timers.set(due_us, self.node)
     }
 
     /// Sets a timer anew that was set in a graph before: it is due among others of its instant as it was there. One that has been
@@ -58,8 +57,7 @@ impl Turn<'_> {
         if timer.due_us() < self.now_us().saturating_sub(LATE_US_MAX) {
             return self.set_timer(self.now_us());
         }
-        let generation = self.graph.slots[self.node.0 as usize].generation;
-        self.graph.timers.set_again(timer, self.node, generation)
+        self.graph.timers.set_again(timer, self.node)
     }
 
     /// The limits of the graph.
@@ -106,39 +104,27 @@ impl Turn<'_> {
     ///
     /// # Errors
     /// What it throws.
-    pub fn call(&mut self, function: &Value, args: &[Value]) -> Result<Value, Thrown> {
+    pub fn call(&mut self, function: &Value, args: &[Value]) -> Outcome {
         self.graph.call(function, args)
     }
 
-    /// Calls a function that makes streams, as the body of `by` does. Returns what it gives; the nodes that it makes belong to this
-    /// node, until [`Turn::drop_nodes`].
+    /// Makes nodes, as the body of `by` does. They belong to this node, until [`Turn::drop_nodes`].
     ///
     /// # Errors
     /// What it throws. The nodes that it made are gone then.
-    pub fn make(&mut self, function: &Value, args: &[Value]) -> Result<(Value, Vec<NodeId>), Thrown> {
-        self.make_with(|graph| graph.call(function, args))
-    }
-
-    /// The same for anything that makes nodes.
-    ///
-    /// # Errors
-    /// What it throws. The nodes that it made are gone then.
-    pub fn make_with<T>(
-        &mut self,
-        make: impl FnOnce(&mut Graph) -> Result<T, Thrown>,
-    ) -> Result<(T, Vec<NodeId>), Thrown> {
+    pub fn make_with<T>(&mut self, make: impl FnOnce(&mut Graph) -> Outcome<T>) -> Outcome<(T, Vec<NodeId>)> {
         let outer = self.graph.made.replace(Vec::new());
         // The handler of exceptions is that of the place where this node was made, not of who calls it now.
-        let rescue = self.graph.slots[self.node.0 as usize].rescue;
+        let rescue = self.graph.slot(self.node).and_then(|slot| slot.rescue);
         let outer_rescue = std::mem::replace(&mut self.graph.rescue, rescue);
         let made = make(self.graph);
         self.graph.rescue = outer_rescue;
         let nodes = std::mem::replace(&mut self.graph.made, outer).unwrap_or_default();
         match made {
             Ok(value) => Ok((value, nodes)),
-            Err(thrown) => {
+            Err(error) => {
                 self.drop_nodes(&nodes);
-                Err(thrown)
+                Err(error)
             }
         }
     }

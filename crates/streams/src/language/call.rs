@@ -9,6 +9,7 @@ use super::expr::Group;
 use super::machine::{Machine, code};
 use crate::collections::element::Element as _;
 use crate::function::{Closure, Native};
+use crate::graph::Graph;
 use crate::number::Number;
 use crate::object::class;
 use crate::value::Value;
@@ -64,10 +65,11 @@ impl Machine<'_> {
                 self.call(&value, arguments)
             }
             Value::Stream(stream) => {
+                let [value] = arguments else { return Err(arity(arguments.len(), function)) };
                 self.budget.enter()?;
-                let result = self.host.call_stream(*stream, arguments, &mut self.budget);
+                let result = self.graph.push_owned(*stream, value);
                 self.budget.leave();
-                result
+                result.map(Value::Bool)
             }
             other => Err(cannot_cast(other, &class::FUNCTION)),
         }
@@ -127,6 +129,23 @@ impl Machine<'_> {
                 _ => None,
             },
             _ => None,
+        }
+    }
+}
+
+impl Graph {
+    /// Calls a function of the config, or any other value that can be called, within the budget of what runs.
+    ///
+    /// # Errors
+    /// What it throws, and the limits of the budget.
+    pub fn call(&mut self, function: &Value, arguments: &[Value]) -> Outcome {
+        let mut machine = Machine::within(self);
+        match function {
+            Value::Closure(closure) => {
+                machine.stack.extend_from_slice(arguments);
+                machine.call_closure(closure, arguments.len())
+            }
+            other => machine.call(other, &mut arguments.to_vec()),
         }
     }
 }

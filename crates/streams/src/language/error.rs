@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::arithmetic::ArithmeticError;
 use crate::object::class::{self, Class};
 use crate::object::exception::Exception;
 use crate::position::Position;
@@ -69,6 +70,17 @@ impl EvalError {
         &self.0.0
     }
 
+    /// The class of the exception; of a limit the one that says the same in Java. It is a tag of the exception's event (spec riemann
+    /// §10.6).
+    pub fn class(&self) -> &'static Class {
+        match self.reason() {
+            Reason::TooManySteps => &class::TIMEOUT,
+            Reason::TooDeep => &class::STACK_OVERFLOW,
+            Reason::TooMuchMemory => &class::OUT_OF_MEMORY,
+            Reason::Thrown(exception) => exception.class,
+        }
+    }
+
     /// The innermost form that was evaluated; unknown outside of forms with a place.
     pub fn at(&self) -> &Position {
         &self.0.1
@@ -99,3 +111,17 @@ impl fmt::Display for EvalError {
 }
 
 impl std::error::Error for EvalError {}
+
+/// What a division by zero says.
+pub const DIVIDED_BY_ZERO: &str = "Divide by zero";
+
+impl From<ArithmeticError> for EvalError {
+    fn from(error: ArithmeticError) -> EvalError {
+        match error {
+            ArithmeticError::Overflow => EvalError::throw(&class::ARITHMETIC, "integer overflow"),
+            ArithmeticError::DivideByZero => EvalError::throw(&class::ARITHMETIC, DIVIDED_BY_ZERO),
+            ArithmeticError::NotFinite => EvalError::throw(&class::NUMBER_FORMAT, "Infinite or NaN"),
+            ArithmeticError::TooBig => EvalError::too_much_memory(),
+        }
+    }
+}

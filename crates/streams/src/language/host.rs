@@ -2,10 +2,6 @@
 
 use std::any::Any;
 
-use super::budget::Budget;
-use super::error::{EvalError, Outcome};
-use crate::value::Value;
-
 /// How important a line of the log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
@@ -24,7 +20,7 @@ pub enum Level {
 }
 
 /// The world around a config.
-pub trait Host {
+pub trait Host: Send {
     /// The host as what it is, for natives that were made for it.
     fn as_any(&mut self) -> &mut dyn Any;
 
@@ -56,12 +52,6 @@ pub trait Host {
 
     /// Takes a line for the log.
     fn log(&mut self, level: Level, text: &str);
-
-    /// Calls a stream.
-    ///
-    /// # Errors
-    /// What the stream throws, and what is over its budget.
-    fn call_stream(&mut self, stream: u32, arguments: &mut [Value], budget: &mut Budget) -> Outcome;
 }
 
 /// A host that offers nothing, for tests and for trying expressions; it keeps what is printed and logged.
@@ -108,9 +98,5 @@ impl Host for Nowhere {
 
     fn log(&mut self, level: Level, text: &str) {
         self.printed.push_str(&format!("{level:?}: {text}\n"));
-    }
-
-    fn call_stream(&mut self, stream: u32, _: &mut [Value], _: &mut Budget) -> Outcome {
-        Err(EvalError::illegal_argument(format!("there is no stream {stream}")))
     }
 }

@@ -4,6 +4,8 @@
 //! After the first mistake nothing of the config is evaluated any more, apart from what names depend on (`ns`, `require`,
 //! `defmacro`, …): the rest is only analysed, so that one load reports all wrong names.
 
+use std::sync::Arc;
+
 use arcstr::ArcStr;
 
 use super::analysis::{Analyzer, is_special};
@@ -119,7 +121,8 @@ impl Machine<'_> {
     fn load_text(&mut self, text: &str, file: &ArcStr) {
         let mut reader = Reader::new(text, file.clone());
         loop {
-            let names = NamesOf { world: self.world, namespace: self.namespace.clone() };
+            let world = Arc::clone(&self.world);
+            let names = NamesOf { world: &world, namespace: self.namespace.clone() };
             match reader.next(&names) {
                 Ok(None) => return,
                 Ok(Some(form)) => self.load_form(&form),
@@ -195,7 +198,8 @@ impl Machine<'_> {
     /// A mistake in its syntax, as an exception.
     pub fn read_form(&mut self, text: &str) -> Outcome<Option<Value>> {
         self.budget.memory(text.len())?;
-        let names = NamesOf { world: self.world, namespace: self.namespace.clone() };
+        let world = Arc::clone(&self.world);
+        let names = NamesOf { world: &world, namespace: self.namespace.clone() };
         let form = Reader::new(text, arcstr::literal!("text")).next(&names);
         form.map_err(|error| EvalError::throw(&class::RUNTIME_EXCEPTION, error.to_string()))
     }

@@ -1,76 +1,54 @@
-//! The interpreter's state, and what natives and macros are.
+//! Who runs code, and what natives and macros are.
 //!
 //! Calls are in `call`, expressions in `eval`, sequences in `sequence`; they add methods to [`Machine`].
 
 use std::any::Any;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use arcstr::ArcStr;
 
 use super::budget::{Budget, Limits};
-use super::diagnostic::Diagnostic;
 use super::error::{EvalError, Outcome};
-use super::host::Host;
-use super::world::World;
+use super::evaluation::Evaluation;
 use crate::function::Native;
+use crate::graph::Graph;
 use crate::object::class;
 use crate::object::reference::Var;
 use crate::position::Position;
 use crate::value::Value;
 
-/// Runs code of a config on behalf of one caller.
-pub struct Machine<'h> {
-    /// The world outside.
-    pub host: &'h mut dyn Host,
-    /// What the config defined.
-    pub world: &'h World,
-    /// What is left to use.
-    pub budget: Budget,
-    /// The current namespace.
-    pub namespace: ArcStr,
-    /// Arguments and locals of the functions that run.
-    pub(super) stack: Vec<Value>,
-    /// What `binding` bound, the innermost last.
-    pub(super) bindings: Vec<(Arc<Var<Value>>, Value)>,
-    /// Files that are being loaded, the innermost last.
-    pub(super) loading: Vec<ArcStr>,
-    /// Mistakes of the files that are being loaded.
-    pub(super) diagnostics: Vec<Diagnostic>,
-    /// What ended the evaluation of a file.
-    pub(super) ended: Option<EvalError>,
-    /// The value of the last form at the top level.
-    pub(super) last: Value,
-    /// How many loads are running, one inside the other.
-    pub(super) loads: u32,
-    /// Where the native function was called that runs, while a config is loaded.
-    pub(super) here: Position,
-    /// What `with-out-str` has of what is printed, the innermost last.
-    printed: Vec<String>,
+/// Runs code of a config, on the graph of its streams.
+#[derive(Debug)]
+pub struct Machine<'g> {
+    /// The streams, with the state of the evaluation.
+    pub graph: &'g mut Graph,
 }
 
-impl<'h> Machine<'h> {
-    /// A machine with a full budget, in namespace `user`.
-    pub fn new(world: &'h World, host: &'h mut dyn Host, limits: Limits) -> Self {
-        Machine::with_budget(world, host, Budget::new(limits))
+impl Deref for Machine<'_> {
+    type Target = Evaluation;
+
+    fn deref(&self) -> &Evaluation {
+        &self.graph.evaluation
+    }
+}
+
+impl DerefMut for Machine<'_> {
+    fn deref_mut(&mut self) -> &mut Evaluation {
+        &mut self.graph.evaluation
+    }
+}
+
+impl<'g> Machine<'g> {
+    /// A machine with a full budget.
+    pub fn new(graph: &'g mut Graph, limits: Limits) -> Self {
+        graph.evaluation.budget = Budget::new(limits);
+        Machine { graph }
     }
 
-    /// A machine that uses what is left of a budget.
-    pub fn with_budget(world: &'h World, host: &'h mut dyn Host, budget: Budget) -> Self {
-        Machine {
-            host,
-            world,
-            budget,
-            namespace: arcstr::literal!("user"),
-            stack: Vec::new(),
-            bindings: Vec::new(),
-            loading: Vec::new(),
-            diagnostics: Vec::new(),
-            ended: None,
-            last: Value::Nil,
-            loads: 0,
-            here: Position::default(),
-            printed: Vec::new(),
-        }
+    /// A machine that uses what is left of the budget.
+    pub fn within(graph: &'g mut Graph) -> Self {
+        Machine { graph }
     }
 
     /// Where the native function was called that runs: natives that make streams and services name this place in errors,
@@ -129,12 +107,6 @@ impl<'h> Machine<'h> {
         let (_, old) = found.ok_or_else(|| EvalError::throw(&class::ILLEGAL_STATE, unbound()))?;
         *old = value.clone();
         Ok(value)
-    }
-}
-
-impl std::fmt::Debug for Machine<'_> {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Machine").field("namespace", &self.namespace).finish_non_exhaustive()
     }
 }
 

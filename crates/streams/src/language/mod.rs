@@ -3,14 +3,17 @@
 //! Path of a form: `reader` -> [`load`] -> `analysis` (macros expanded, names resolved) -> `expr` -> `eval`. A function that the
 //! config wrote is called by [`machine::Machine::call`], at load time and for each event.
 //!
-//! - [`world`], [`namespace`]: what names mean. [`machine`]: who runs. [`budget`]: for how long. [`host`]: what it may ask.
+//! - [`world`], [`namespace`]: what names mean. [`evaluation`]: its state. [`machine`]: who runs. [`budget`]: for how long. [`host`]: what it may ask.
 //! - `macros`, `natives`: Clojure's own macros and functions, in tables from which completion and the reference page are made.
 //!
 //! ```
-//! use streams::language::{budget::Limits, host::Nowhere, machine::Machine, world};
+//! use std::sync::Arc;
+//! use streams::graph::Graph;
+//! use streams::language::{budget::Limits, evaluation::Evaluation, host::Nowhere, machine::Machine};
 //!
-//! let (world, mut host) = (streams::language::clojure(), Nowhere::default());
-//! let mut machine = Machine::new(&world, &mut host, Limits::LOAD);
+//! let evaluation = Evaluation::new(Arc::new(streams::language::clojure()), Box::new(Nowhere::default()));
+//! let mut graph = Graph::new(evaluation, 0);
+//! let mut machine = Machine::new(&mut graph, Limits::LOAD);
 //! let double = machine.load("(fn [x] (* 2 x))", "example.clj").expect("it is right");
 //! let six = machine.call(&double, &mut [3_i64.into()]).expect("it is within its budget");
 //! assert_eq!(six, 6_i64.into());
@@ -23,6 +26,7 @@ pub mod classes;
 pub mod diagnostic;
 pub mod error;
 mod eval;
+pub mod evaluation;
 mod expr;
 pub mod host;
 pub mod interop;
@@ -66,4 +70,4 @@ pub fn clojure() -> World {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,20 +1,29 @@
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use super::budget::Limits;
-use super::host::Nowhere;
+use super::evaluation::Evaluation;
+use super::host::{Host, Nowhere};
 use super::machine::Machine;
+use crate::graph::Graph;
 use crate::print::to_text;
 
 mod loads;
 mod properties;
 
+/// A graph without streams, for code of Clojure.
+pub(crate) fn graph(host: impl Host + 'static) -> Graph {
+    Graph::new(Evaluation::new(Arc::new(super::clojure()), Box::new(host)), 0)
+}
+
 /// What a text evaluates to, printed; or its mistakes.
 fn evaluated(text: &str) -> String {
-    let (world, mut host) = (super::clojure(), Nowhere::default());
+    let mut host = Nowhere::default();
     host.now = 1_000;
-    let mut machine = Machine::new(&world, &mut host, Limits { steps: 1_000_000, ..Limits::EVENT });
+    let mut graph = graph(host);
+    let mut machine = Machine::new(&mut graph, Limits { steps: 1_000_000, ..Limits::EVENT });
     match machine.load(text, "t") {
         Ok(value) => match machine.realize(&value) {
             Ok(value) => to_text(&value, true),

@@ -57,6 +57,18 @@ impl World {
         }
     }
 
+    /// Adds functions of ours.
+    pub fn add_functions(&self, namespace: &str, natives: impl IntoIterator<Item = &'static Native>) {
+        let home = ArcStr::from(namespace);
+        let mut namespaces = self.namespaces();
+        let space = namespaces.make(&home);
+        space.is_native = true;
+        for native in natives {
+            let named = Named { home: home.clone(), entry: Entry::Native(native) };
+            space.names.insert(ArcStr::from(native.name), named);
+        }
+    }
+
     /// Adds a constant of ours.
     pub fn add_constant(&self, namespace: &'static str, name: &'static str, value: Value) {
         let home = ArcStr::from(namespace);

@@ -4,8 +4,8 @@ use super::function::Function;
 use super::plumbing::Call;
 use super::{fields, predicate::Predicate};
 use crate::graph::{Graph, Node, NodeId};
+use crate::language::error::{EvalError, Outcome};
 use crate::number::Number;
-use crate::thrown::{Thrown, class};
 use crate::value::Value;
 
 /// The arguments of one call of a constructor.
@@ -24,15 +24,15 @@ impl<'a> Args<'a> {
     }
 
     /// An exception about them.
-    pub fn wrong(&self, what: impl std::fmt::Display) -> Thrown {
-        Thrown::new(class::ILLEGAL_ARGUMENT, format!("({}): {what}", self.name))
+    pub fn wrong(&self, what: impl std::fmt::Display) -> EvalError {
+        EvalError::illegal_argument(format!("({}): {what}", self.name))
     }
 
     /// The next one.
     ///
     /// # Errors
     /// If there is none.
-    pub fn take(&mut self) -> Result<&'a Value, Thrown> {
+    pub fn take(&mut self) -> Outcome<&'a Value> {
         let (next, left) = self.left.split_first().ok_or_else(|| self.wrong("an argument is missing"))?;
         self.left = left;
         Ok(next)
@@ -59,7 +59,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// If it is something else.
-    pub fn number(&mut self) -> Result<Number, Thrown> {
+    pub fn number(&mut self) -> Outcome<Number> {
         let next = self.take()?;
         next.as_number().cloned().ok_or_else(|| self.wrong("a number is needed"))
     }
@@ -68,7 +68,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// If it is something else.
-    pub fn seconds(&mut self) -> Result<(Number, i64), Thrown> {
+    pub fn seconds(&mut self) -> Outcome<(Number, i64)> {
         let seconds = self.number()?;
         match fields::to_us(&seconds) {
             us @ 1.. => Ok((seconds, us)),
@@ -80,7 +80,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// If it is no whole number from 0.
-    pub fn count(&mut self) -> Result<usize, Thrown> {
+    pub fn count(&mut self) -> Outcome<usize> {
         let Number::Int(count) = self.number()? else { return Err(self.wrong("a whole number is needed")) };
         usize::try_from(count).map_err(|_| self.wrong("a count must not be negative"))
     }
@@ -89,7 +89,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// If it is missing.
-    pub fn function(&mut self) -> Result<Function, Thrown> {
+    pub fn function(&mut self) -> Outcome<Function> {
         self.take().map(Function::of)
     }
 
@@ -97,7 +97,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// If it is missing, or the data of a predicate are damaged.
-    pub fn predicate(&mut self) -> Result<Predicate, Thrown> {
+    pub fn predicate(&mut self) -> Outcome<Predicate> {
         Predicate::of(self.take()?)
     }
 
@@ -119,7 +119,7 @@ impl<'a> Args<'a> {
 
     /// Adds a node with these children.
     pub fn add_with(&mut self, node: impl Node + 'static, ports: &[&[NodeId]]) -> Value {
-        Value::Stream(self.graph.add(Box::new(node), ports).number())
+        Value::Stream(self.graph.add(Box::new(node), ports))
     }
 }
 
@@ -127,7 +127,7 @@ impl Graph {
     /// The node of a value that a config passes as a child: of a stream it is the stream, of anything else a node that calls it.
     pub fn child(&mut self, value: &Value) -> NodeId {
         match value {
-            Value::Stream(number) => NodeId::of(*number),
+            Value::Stream(node) => *node,
             other => self.add(Box::new(Call::new(other.clone())), &[]),
         }
     }

@@ -12,7 +12,7 @@ use super::state;
 use crate::collections::element::Element;
 use crate::event::Field;
 use crate::graph::{Children, Graph, Limit, Node, NodeId, TimerId, Turn};
-use crate::thrown::Thrown;
+use crate::language::error::Outcome;
 use crate::value::Value;
 
 /// The forks are looked through in so many parts, each a fraction of the idle time after the other.
@@ -51,7 +51,7 @@ struct By {
 }
 
 /// `(by-fn fields new-fork)`
-pub(super) fn by_fn(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn by_fn(args: &mut Args<'_>) -> Outcome {
     let key = Function::of_keys(args.take()?);
     let fork = args.take()?.clone();
     let by = By {
@@ -68,7 +68,7 @@ pub(super) fn by_fn(args: &mut Args<'_>) -> Result<Value, Thrown> {
 }
 
 impl Node for By {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.read_key(value, turn)?;
         let hash = turn.hash(&self.wanted);
         let place = match self.find(hash) {
@@ -88,7 +88,7 @@ impl Node for By {
         Ok(true)
     }
 
-    fn due(&mut self, _: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, _: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         for _ in 0..self.forks.len().div_ceil(SWEEP_PARTS) {
             let place = self.sweep_at % self.forks.len();
             self.sweep_at = place + 1;
@@ -142,7 +142,7 @@ impl Node for By {
 
 impl By {
     /// Reads the key of an event into `wanted`.
-    fn read_key(&mut self, value: &Value, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn read_key(&mut self, value: &Value, turn: &mut Turn<'_>) -> Outcome<()> {
         self.wanted.clear();
         let keys = match &self.key {
             Function::Keys(keys) => keys,
@@ -163,7 +163,7 @@ impl By {
     }
 
     /// Makes the fork of the key at hand. None if there are as many as may be.
-    fn make(&mut self, hash: u64, turn: &mut Turn<'_>) -> Result<Option<u32>, Thrown> {
+    fn make(&mut self, hash: u64, turn: &mut Turn<'_>) -> Outcome<Option<u32>> {
         if turn.counts().forks() >= turn.limits().forks {
             turn.count(Limit::ForksFull, 1);
             return Ok(None);

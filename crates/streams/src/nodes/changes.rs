@@ -7,8 +7,9 @@ use super::function::Function;
 use super::{fields, state};
 use crate::collections::element::Element;
 use crate::graph::{Graph, Limit, Node, TimerId, Turn};
+use crate::language::error::{EvalError, Outcome};
 use crate::number::Number;
-use crate::thrown::{Thrown, class};
+use crate::object::class;
 use crate::value::Value;
 
 /// `changed`
@@ -22,7 +23,7 @@ struct Changed {
 }
 
 impl Node for Changed {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let is_changed = match self.function.read(value) {
             Some(new) => {
                 let is_changed = !new.equal(&self.last);
@@ -62,7 +63,7 @@ impl Node for Changed {
 }
 
 /// `(changed f [{:init v :pairs? b}] c…)`
-pub(super) fn changed(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn changed(args: &mut Args<'_>) -> Outcome {
     let function = args.function()?;
     let options = args.options().cloned().unwrap_or_default();
     let pairs = state::entry(&options, "pairs?").is_true().then_some(Value::Nil);
@@ -107,10 +108,10 @@ impl Stable {
 }
 
 impl Node for Stable {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let new = self.function.call(value, turn)?;
         let Some(time) = fields::time(value)?.cloned() else {
-            return Err(Thrown::new(class::NULL_POINTER, "stable needs the time of the event"));
+            return Err(EvalError::throw(&class::NULL_POINTER, "stable needs the time of the event"));
         };
         let value = std::mem::take(value);
         if !self.held.as_ref().is_some_and(|held| held.equal(&new)) {
@@ -133,7 +134,7 @@ impl Node for Stable {
         Ok(true)
     }
 
-    fn due(&mut self, _: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, _: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         self.timer = None;
         self.pass_queue(turn);
         Ok(())
@@ -162,7 +163,7 @@ impl Node for Stable {
 }
 
 /// `(stable dt f c…)`
-pub(super) fn stable(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn stable(args: &mut Args<'_>) -> Outcome {
     let dt = args.number()?;
     let dt_us = fields::to_us(&dt);
     let function = args.function()?;
@@ -188,7 +189,7 @@ struct Runs {
 }
 
 impl Node for Runs {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let new = self.function.call(value, turn)?;
         self.run = if self.run > 0 && new.equal(&self.last) { self.run.saturating_add(1) } else { 1 };
         self.last = new;
@@ -209,7 +210,7 @@ impl Node for Runs {
 }
 
 /// `(runs n field c…)`
-pub(super) fn runs(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn runs(args: &mut Args<'_>) -> Outcome {
     let wanted = args.count()?;
     let function = args.function()?;
     Ok(args.add(Runs { wanted, function, last: Value::Nil, run: 0 }))

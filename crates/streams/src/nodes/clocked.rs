@@ -2,8 +2,8 @@
 
 use super::{fields, state};
 use crate::graph::{TimerId, Turn};
+use crate::language::error::Outcome;
 use crate::number::Number;
-use crate::thrown::Thrown;
 use crate::value::Value;
 
 /// Runs every interval from the first event on, until the last event has expired (periodic-until-expired).
@@ -27,7 +27,7 @@ impl UntilExpired {
     ///
     /// # Errors
     /// If its time or ttl is no number.
-    pub fn event(&mut self, value: &Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    pub fn event(&mut self, value: &Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let is_expired = fields::is_expired(value, turn.now_us())?;
         let expires = fields::expires_at(value)?;
         match (&mut self.expires, expires) {

@@ -5,15 +5,14 @@ use super::clocked::UntilExpired;
 use super::{fields, state};
 use crate::event::Field;
 use crate::graph::{Graph, Node, TimerId, Turn};
+use crate::language::error::Outcome;
 use crate::number::Number;
-use crate::thrown::Thrown;
 use crate::value::Value;
 
 /// Emits an event with another metric.
-fn emit_metric(value: &mut Value, metric: Number, turn: &mut Turn<'_>) -> Result<(), Thrown> {
-    let mut event = std::mem::take(value);
-    fields::set(&mut event, Field::Metric, Value::Number(metric))?;
-    turn.emit(event);
+fn emit_metric(value: &mut Value, metric: Number, turn: &mut Turn<'_>) -> Outcome<()> {
+    fields::set(value, Field::Metric, Value::Number(metric))?;
+    turn.emit(std::mem::take(value));
     Ok(())
 }
 
@@ -28,7 +27,7 @@ struct Total {
 }
 
 impl Node for Total {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let Some(metric) = fields::metric(value)? else {
             turn.emit(std::mem::take(value));
             return Ok(true);
@@ -58,7 +57,7 @@ impl Node for Total {
 }
 
 /// `(counter [init] c…)`
-pub(super) fn counter(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn counter(args: &mut Args<'_>) -> Outcome {
     let total = match args.peek() {
         Some(Value::Number(_)) => args.number()?,
         _ => Number::Int(0),
@@ -67,12 +66,12 @@ pub(super) fn counter(args: &mut Args<'_>) -> Result<Value, Thrown> {
 }
 
 /// `(sum-over-time c…)`
-pub(super) fn sum_over_time(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn sum_over_time(args: &mut Args<'_>) -> Outcome {
     Ok(args.add(Total { total: Number::Int(0), mean_of: None, resets: false }))
 }
 
 /// `(mean-over-time [c…])`
-pub(super) fn mean_over_time(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn mean_over_time(args: &mut Args<'_>) -> Outcome {
     let children = fields::items(args.take()?).ok_or_else(|| args.wrong("a list of streams is needed"))?;
     let children: Vec<_> = children.iter().map(|child| args.graph.child(child)).collect();
     Ok(args.add_with(Total { total: Number::Int(0), mean_of: Some(0), resets: false }, &[&children]))
@@ -86,7 +85,7 @@ struct EwmaTimeless {
 }
 
 impl Node for EwmaTimeless {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if let Some(metric) = fields::metric(value)? {
             let rest = fields::subtract(&Number::Int(1), &self.ratio)?;
             let (new, old) = (fields::multiply(&self.ratio, metric)?, fields::multiply(&rest, &self.mean)?);
@@ -117,7 +116,7 @@ fn bounded(number: Number) -> Number {
 }
 
 /// `(ewma-timeless r c…)`
-pub(super) fn ewma_timeless(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn ewma_timeless(args: &mut Args<'_>) -> Outcome {
     let ratio = args.number()?;
     Ok(args.add(EwmaTimeless { ratio, mean: Number::Int(0) }))
 }
@@ -133,7 +132,7 @@ struct Ewma {
 }
 
 impl Node for Ewma {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let (Some(metric), Some(time)) = (fields::metric(value)?, fields::time(value)?) else {
             turn.emit(std::mem::take(value));
             return Ok(true);
@@ -148,10 +147,9 @@ impl Node for Ewma {
             self.mean += new * self.decay.powf(-ahead);
         }
         let shown = self.time.clone();
-        let mut event = std::mem::take(value);
-        fields::set(&mut event, Field::Time, shown.into())?;
-        fields::set(&mut event, Field::Metric, Value::from(self.mean))?;
-        turn.emit(event);
+        fields::set(value, Field::Time, shown.into())?;
+        fields::set(value, Field::Metric, Value::from(self.mean))?;
+        turn.emit(std::mem::take(value));
         Ok(true)
     }
 
@@ -166,13 +164,13 @@ impl Node for Ewma {
 }
 
 /// `(ewma halflife c…)`
-pub(super) fn ewma(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn ewma(args: &mut Args<'_>) -> Outcome {
     let half_life = args.number()?.as_f64();
     Ok(args.add(Ewma { decay: (-1.0 / half_life).exp2(), mean: 0.0, time: None }))
 }
 
 /// The slope between two events.
-fn slope(from: &Value, to: &Value) -> Result<Option<Number>, Thrown> {
+fn slope(from: &Value, to: &Value) -> Outcome<Option<Number>> {
     let number = |event, field| fields::number(fields::get(event, field));
     let dt = fields::subtract(number(to, Field::Time)?, number(from, Field::Time)?)?;
     if dt.is_zero() {
@@ -187,7 +185,7 @@ fn slope(from: &Value, to: &Value) -> Result<Option<Number>, Thrown> {
 struct Ddt(Option<Value>);
 
 impl Node for Ddt {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if fields::metric(value)?.is_none() {
             return Ok(true);
         }
@@ -219,7 +217,7 @@ struct DdtOfIntervals {
 }
 
 impl Node for DdtOfIntervals {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if fields::metric(value)?.is_some() {
             self.new = Some(value.clone());
         }
@@ -227,7 +225,7 @@ impl Node for DdtOfIntervals {
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         if !self.clock.due(timer, turn) {
             return Ok(());
         }
@@ -270,7 +268,7 @@ impl Node for DdtOfIntervals {
 }
 
 /// `(ddt c…)`, `(ddt dt c…)`
-pub(super) fn ddt(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn ddt(args: &mut Args<'_>) -> Outcome {
     match args.peek() {
         Some(Value::Number(_)) => {
             let (_, dt_us) = args.seconds()?;

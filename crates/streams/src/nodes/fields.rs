@@ -8,8 +8,9 @@ use arcstr::{ArcStr, literal};
 use crate::arithmetic::{self, ArithmeticError};
 use crate::collections::seq::Seq;
 use crate::event::{Event, Field};
+use crate::language::error::{EvalError, Outcome};
 use crate::number::Number;
-use crate::thrown::{Thrown, class};
+use crate::object::class;
 use crate::value::Value;
 
 /// Seconds that an event without a ttl lives (spec riemann §3.3).
@@ -55,7 +56,7 @@ pub fn named<'v>(value: &'v Value, name: &ArcStr) -> &'v Value {
 ///
 /// # Errors
 /// For a value that has no fields.
-pub fn set(value: &mut Value, field: Field, new: Value) -> Result<(), Thrown> {
+pub fn set(value: &mut Value, field: Field, new: Value) -> Outcome<()> {
     match value {
         Value::Event(event) => Arc::make_mut(event).set(field, new),
         Value::Map(map) => Arc::make_mut(map).insert(keyword(field), new),
@@ -69,7 +70,7 @@ pub fn set(value: &mut Value, field: Field, new: Value) -> Result<(), Thrown> {
 ///
 /// # Errors
 /// For a value that has no fields.
-pub fn set_named(value: &mut Value, name: &ArcStr, new: Value) -> Result<(), Thrown> {
+pub fn set_named(value: &mut Value, name: &ArcStr, new: Value) -> Outcome<()> {
     match (Field::of(name), &mut *value) {
         (Some(field), value) => return set(value, field, new),
         (None, Value::Event(event)) => Arc::make_mut(event).set_attribute(name.clone(), new),
@@ -84,7 +85,7 @@ pub fn set_named(value: &mut Value, name: &ArcStr, new: Value) -> Result<(), Thr
 ///
 /// # Errors
 /// For a value that has no fields.
-pub fn remove_named(value: &mut Value, name: &ArcStr) -> Result<(), Thrown> {
+pub fn remove_named(value: &mut Value, name: &ArcStr) -> Outcome<()> {
     match (Field::of(name), value) {
         (Some(field), Value::Event(event)) => Arc::make_mut(event).set(field, Value::Nil),
         (None, Value::Event(event)) => {
@@ -100,12 +101,12 @@ pub fn remove_named(value: &mut Value, name: &ArcStr) -> Result<(), Thrown> {
 }
 
 /// The exception for a value of the wrong kind.
-pub fn cannot(what: &str, value: &Value) -> Thrown {
+pub fn cannot(what: &str, value: &Value) -> EvalError {
     match value {
-        Value::Nil => Thrown::new(class::NULL_POINTER, format!("cannot {what} nil")),
+        Value::Nil => EvalError::throw(&class::NULL_POINTER, format!("cannot {what} nil")),
         other => {
             let text: String = crate::print::to_text(other, true).chars().take(100).collect();
-            Thrown::new(class::CLASS_CAST, format!("cannot {what} {text}"))
+            EvalError::throw(&class::CLASS_CAST, format!("cannot {what} {text}"))
         }
     }
 }
@@ -114,7 +115,7 @@ pub fn cannot(what: &str, value: &Value) -> Thrown {
 ///
 /// # Errors
 /// For nil and what is no number.
-pub fn number(value: &Value) -> Result<&Number, Thrown> {
+pub fn number(value: &Value) -> Outcome<&Number> {
     value.as_number().ok_or_else(|| cannot("compute with", value))
 }
 
@@ -122,7 +123,7 @@ pub fn number(value: &Value) -> Result<&Number, Thrown> {
 ///
 /// # Errors
 /// If it is no number.
-pub fn metric(value: &Value) -> Result<Option<&Number>, Thrown> {
+pub fn metric(value: &Value) -> Outcome<Option<&Number>> {
     number_or_nil(get(value, Field::Metric))
 }
 
@@ -130,7 +131,7 @@ pub fn metric(value: &Value) -> Result<Option<&Number>, Thrown> {
 ///
 /// # Errors
 /// If it is no number.
-pub fn time(value: &Value) -> Result<Option<&Number>, Thrown> {
+pub fn time(value: &Value) -> Outcome<Option<&Number>> {
     number_or_nil(get(value, Field::Time))
 }
 
@@ -138,7 +139,7 @@ pub fn time(value: &Value) -> Result<Option<&Number>, Thrown> {
 ///
 /// # Errors
 /// If it is something else.
-pub fn number_or_nil(value: &Value) -> Result<Option<&Number>, Thrown> {
+pub fn number_or_nil(value: &Value) -> Outcome<Option<&Number>> {
     match value {
         Value::Nil => Ok(None),
         other => number(other).map(Some),
@@ -146,23 +147,15 @@ pub fn number_or_nil(value: &Value) -> Result<Option<&Number>, Thrown> {
 }
 
 /// The exception of a computation.
-pub fn computed(result: Result<Number, ArithmeticError>) -> Result<Number, Thrown> {
-    result.map_err(|error| {
-        let message = match error {
-            ArithmeticError::Overflow => "integer overflow",
-            ArithmeticError::DivideByZero => "Divide by zero",
-            ArithmeticError::TooBig => "a number of too many digits",
-            ArithmeticError::NotFinite => "Infinite or NaN",
-        };
-        Thrown::new(class::ARITHMETIC, message)
-    })
+pub fn computed(result: Result<Number, ArithmeticError>) -> Outcome<Number> {
+    result.map_err(EvalError::from)
 }
 
 /// `+`
 ///
 /// # Errors
 /// Of 64-bit overflow.
-pub fn add(a: &Number, b: &Number) -> Result<Number, Thrown> {
+pub fn add(a: &Number, b: &Number) -> Outcome<Number> {
     if let (Number::Int(a), Number::Int(b)) = (a, b) {
         let result = a.checked_add(*b).map(Number::Int);
         return computed(result.ok_or(ArithmeticError::Overflow));
@@ -174,7 +167,7 @@ pub fn add(a: &Number, b: &Number) -> Result<Number, Thrown> {
 ///
 /// # Errors
 /// Of 64-bit overflow.
-pub fn subtract(a: &Number, b: &Number) -> Result<Number, Thrown> {
+pub fn subtract(a: &Number, b: &Number) -> Outcome<Number> {
     if let (Number::Int(a), Number::Int(b)) = (a, b) {
         let result = a.checked_sub(*b).map(Number::Int);
         return computed(result.ok_or(ArithmeticError::Overflow));
@@ -186,7 +179,7 @@ pub fn subtract(a: &Number, b: &Number) -> Result<Number, Thrown> {
 ///
 /// # Errors
 /// Of 64-bit overflow.
-pub fn multiply(a: &Number, b: &Number) -> Result<Number, Thrown> {
+pub fn multiply(a: &Number, b: &Number) -> Outcome<Number> {
     if let (Number::Int(a), Number::Int(b)) = (a, b) {
         let result = a.checked_mul(*b).map(Number::Int);
         return computed(result.ok_or(ArithmeticError::Overflow));
@@ -198,7 +191,7 @@ pub fn multiply(a: &Number, b: &Number) -> Result<Number, Thrown> {
 ///
 /// # Errors
 /// By zero.
-pub fn divide(a: &Number, b: &Number) -> Result<Number, Thrown> {
+pub fn divide(a: &Number, b: &Number) -> Outcome<Number> {
     computed(arithmetic::divide(a, b)).map(whole)
 }
 
@@ -277,7 +270,7 @@ pub fn to_us(seconds: &Number) -> i64 {
 ///
 /// # Errors
 /// If its time or ttl is no number.
-pub fn is_expired(value: &Value, now_us: i64) -> Result<bool, Thrown> {
+pub fn is_expired(value: &Value, now_us: i64) -> Outcome<bool> {
     if matches!(get(value, Field::State), Value::Text(state) if state == "expired") {
         return Ok(true);
     }
@@ -300,7 +293,7 @@ pub fn is_expired(value: &Value, now_us: i64) -> Result<bool, Thrown> {
 ///
 /// # Errors
 /// If one is no number.
-pub fn expires_at(value: &Value) -> Result<Option<Number>, Thrown> {
+pub fn expires_at(value: &Value) -> Outcome<Option<Number>> {
     let ttl = match get(value, Field::Ttl) {
         Value::Keyword(_) | Value::Text(_) | Value::Nil => return Ok(None),
         ttl => number(ttl)?,

@@ -5,7 +5,7 @@ use super::function::Function;
 use super::{fields, state};
 use crate::event::Field;
 use crate::graph::{Graph, Node, TimerId, Turn};
-use crate::thrown::Thrown;
+use crate::language::error::Outcome;
 use crate::value::Value;
 
 /// What fills a gap.
@@ -35,7 +35,7 @@ impl FillIn {
         }
     }
 
-    fn filling(&self, turn: &mut Turn<'_>) -> Result<Value, Thrown> {
+    fn filling(&self, turn: &mut Turn<'_>) -> Outcome {
         let mut event = match &self.fill {
             Fill::Default(event) => event.clone(),
             Fill::LastMapped(function) => function.call(&self.last, turn)?,
@@ -47,7 +47,7 @@ impl FillIn {
 }
 
 /// An event with the entries of a map, or of an event.
-fn merge(event: &Value, update: &Value) -> Result<Value, Thrown> {
+fn merge(event: &Value, update: &Value) -> Outcome {
     let mut event = event.clone();
     match update {
         Value::Map(map) => {
@@ -76,7 +76,7 @@ impl Node for FillIn {
         }
     }
 
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if fields::is_expired(value, turn.now_us())? {
             if let Some(timer) = self.timer.take() {
                 turn.cancel_timer(timer);
@@ -91,7 +91,7 @@ impl Node for FillIn {
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         self.timer = Some(turn.set_timer(timer.due_us().saturating_add(self.dt_us)));
         let event = self.filling(turn)?;
         turn.emit(event);
@@ -113,21 +113,21 @@ fn fill(args: &mut Args<'_>, dt_us: i64, fill: Fill) -> Value {
 }
 
 /// `(fill-in dt default-event c…)`
-pub(super) fn fill_in(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn fill_in(args: &mut Args<'_>) -> Outcome {
     let (_, dt_us) = args.seconds()?;
     let event = args.take()?.clone();
     Ok(fill(args, dt_us, Fill::Default(event)))
 }
 
 /// `(fill-in-last dt update c…)`
-pub(super) fn fill_in_last(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn fill_in_last(args: &mut Args<'_>) -> Outcome {
     let (_, dt_us) = args.seconds()?;
     let update = args.take()?.clone();
     Ok(fill(args, dt_us, Fill::LastWith(update)))
 }
 
 /// `(fill-in-last* dt f c…)`
-pub(super) fn fill_in_last_all(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn fill_in_last_all(args: &mut Args<'_>) -> Outcome {
     let (_, dt_us) = args.seconds()?;
     let function = args.function()?;
     Ok(fill(args, dt_us, Fill::LastMapped(function)))
@@ -142,9 +142,10 @@ struct InterpolateConstant {
 }
 
 impl Node for InterpolateConstant {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
+        let is_expired = fields::is_expired(value, turn.now_us())?;
         let value = std::mem::take(value);
-        if fields::is_expired(&value, turn.now_us())? {
+        if is_expired {
             if let Some(timer) = self.timer.take() {
                 turn.cancel_timer(timer);
             }
@@ -158,7 +159,7 @@ impl Node for InterpolateConstant {
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         self.timer = Some(turn.set_timer(timer.due_us().saturating_add(self.dt_us)));
         let mut event = self.last.clone();
         fields::set(&mut event, Field::Time, Value::of_time_us(turn.now_us()))?;
@@ -177,7 +178,7 @@ impl Node for InterpolateConstant {
 }
 
 /// `(interpolate-constant dt c…)`
-pub(super) fn interpolate_constant(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn interpolate_constant(args: &mut Args<'_>) -> Outcome {
     let (_, dt_us) = args.seconds()?;
     Ok(args.add(InterpolateConstant { dt_us, last: Value::Nil, timer: None }))
 }

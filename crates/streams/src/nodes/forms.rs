@@ -5,7 +5,7 @@ use super::fields;
 use super::predicate::Comparison;
 use crate::collections::list::List;
 use crate::event::Field;
-use crate::thrown::{Thrown, class};
+use crate::language::error::{EvalError, Outcome};
 use crate::value::Value;
 
 /// Lists within each other, at most: what the reader accepts, and some more for what is built around it.
@@ -30,7 +30,7 @@ pub const MACROS: &[(&str, &str)] = &[
 ///
 /// # Errors
 /// If it lacks arguments.
-pub fn expand(form: &Value) -> Result<Option<Value>, Thrown> {
+pub fn expand(form: &Value) -> Outcome<Option<Value>> {
     let Some((head, args)) = call(form) else { return Ok(None) };
     let expanded = match (head, &args[..]) {
         ("by", [fields, children @ ..]) => by(fields, &Value::symbol("_"), children),
@@ -54,7 +54,7 @@ pub fn expand(form: &Value) -> Result<Option<Value>, Thrown> {
                 [expression, stream] => Ok(vec![predicate(expression)?, stream.clone()]),
                 other => Ok(other.to_vec()),
             });
-            let clauses: Result<Vec<Vec<Value>>, Thrown> = clauses.collect();
+            let clauses: Outcome<Vec<Vec<Value>>> = clauses.collect();
             Value::list(std::iter::once(Value::symbol("split*")).chain(clauses?.into_iter().flatten()))
         }
         ("splitp", [test, expression, clauses @ ..]) => {
@@ -63,7 +63,7 @@ pub fn expand(form: &Value) -> Result<Option<Value>, Thrown> {
         }
         ("project", [expressions, children @ ..]) => {
             let expressions = fields::items(expressions).ok_or_else(|| wrong(head))?;
-            let predicates: Result<Vec<Value>, Thrown> = expressions.iter().map(predicate).collect();
+            let predicates: Outcome<Vec<Value>> = expressions.iter().map(predicate).collect();
             let head = [Value::symbol("project*"), Value::vector(predicates?)];
             Value::list(head.into_iter().chain(children.iter().cloned()))
         }
@@ -85,9 +85,9 @@ pub fn expand(form: &Value) -> Result<Option<Value>, Thrown> {
     Ok(Some(expanded))
 }
 
-fn wrong(head: &str) -> Thrown {
+fn wrong(head: &str) -> EvalError {
     let arguments = MACROS.iter().find(|(name, _)| *name == head).map_or("", |(_, arguments)| arguments);
-    Thrown::new(class::ILLEGAL_ARGUMENT, format!("({head} {arguments}) is how it is called"))
+    EvalError::illegal_argument(format!("({head} {arguments}) is how it is called"))
 }
 
 fn by(fields: &Value, parameter: &Value, children: &[Value]) -> Value {
@@ -124,16 +124,13 @@ fn field(name: &str) -> Option<&'static str> {
 ///
 /// # Errors
 /// Of lists that are too deep.
-pub fn rewrite(form: &Value) -> Result<Value, Thrown> {
+pub fn rewrite(form: &Value) -> Outcome {
     rewrite_within(form, DEPTH_MAX)
 }
 
-fn rewrite_within(form: &Value, depth: u32) -> Result<Value, Thrown> {
+fn rewrite_within(form: &Value, depth: u32) -> Outcome {
     let Some(depth) = depth.checked_sub(1) else {
-        return Err(Thrown::new(
-            class::ILLEGAL_ARGUMENT,
-            "an expression of too many lists within each other",
-        ));
+        return Err(EvalError::illegal_argument("an expression of too many lists within each other"));
     };
     if let Some(name) = form.as_symbol().and_then(|name| field(name)) {
         return Ok(Value::list([Value::keyword(name), Value::symbol("event")]));
@@ -156,7 +153,7 @@ fn rewrite_within(form: &Value, depth: u32) -> Result<Value, Thrown> {
             });
         }
     }
-    let parts: Result<Vec<Value>, Thrown> = list.iter().map(|part| rewrite_within(part, depth)).collect();
+    let parts: Outcome<Vec<Value>> = list.iter().map(|part| rewrite_within(part, depth)).collect();
     Ok(Value::List(std::sync::Arc::new(List::at(list.at.clone(), parts?.into_iter()))))
 }
 
@@ -169,11 +166,11 @@ fn event_test(name: &str, arg: &Value) -> Value {
 ///
 /// # Errors
 /// Of lists that are too deep.
-pub fn predicate(form: &Value) -> Result<Value, Thrown> {
+pub fn predicate(form: &Value) -> Outcome {
     predicate_within(form, DEPTH_MAX)
 }
 
-fn predicate_within(form: &Value, depth: u32) -> Result<Value, Thrown> {
+fn predicate_within(form: &Value, depth: u32) -> Outcome {
     let code = || Ok(tagged("call", [function(&[Value::symbol("event")], rewrite(form)?)]));
     if let Some(operand) = operand(form) {
         return Ok(operand);

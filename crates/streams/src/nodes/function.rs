@@ -5,7 +5,7 @@ use arcstr::ArcStr;
 use super::fields;
 use crate::event::Field;
 use crate::graph::Turn;
-use crate::thrown::Thrown;
+use crate::language::error::Outcome;
 use crate::value::Value;
 
 /// A function of one value.
@@ -57,13 +57,12 @@ impl Function {
     ///
     /// # Errors
     /// What it throws.
-    pub fn call(&self, value: &Value, turn: &mut Turn<'_>) -> Result<Value, Thrown> {
+    pub fn call(&self, value: &Value, turn: &mut Turn<'_>) -> Outcome {
         match self {
             Function::Field(field) => Ok(fields::get(value, *field).clone()),
             Function::Attribute(name) => Ok(fields::named(value, name).clone()),
             Function::Keys(keys) => {
-                let values: Result<Vec<Value>, Thrown> =
-                    keys.iter().map(|key| key.call(value, turn)).collect();
+                let values: Outcome<Vec<Value>> = keys.iter().map(|key| key.call(value, turn)).collect();
                 values.map(Value::vector)
             }
             Function::Value(function) => turn.call(function, std::slice::from_ref(value)),

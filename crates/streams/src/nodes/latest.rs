@@ -8,7 +8,7 @@ use super::{fields, state};
 use crate::collections::map::Map;
 use crate::event::Field;
 use crate::graph::{Graph, Limit, Node, TimerId, Turn};
-use crate::thrown::Thrown;
+use crate::language::error::Outcome;
 use crate::value::Value;
 
 /// The latest event of each key.
@@ -29,7 +29,7 @@ impl Latest {
     }
 
     /// All of them, and which keys have expired: these are forgotten.
-    fn take(&mut self, now_us: i64) -> Result<(Vec<Value>, Vec<Value>), Thrown> {
+    fn take(&mut self, now_us: i64) -> Outcome<(Vec<Value>, Vec<Value>)> {
         let (mut live, mut expired, mut forgotten) = (Vec::new(), Vec::new(), Vec::new());
         for (key, event) in self.events.iter() {
             if fields::is_expired(event, now_us)? {
@@ -63,7 +63,7 @@ struct Coalesce {
 }
 
 impl Node for Coalesce {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let key = [fields::get(value, Field::Service), fields::get(value, Field::Host)];
         let key = state::vector(key);
         self.clock.event(value, turn)?;
@@ -71,7 +71,7 @@ impl Node for Coalesce {
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         if self.clock.due(timer, turn) {
             let (expired, live) = self.latest.take(turn.now_us())?;
             turn.emit(Value::vector(expired.into_iter().chain(live)));
@@ -90,7 +90,7 @@ impl Node for Coalesce {
 }
 
 /// `(coalesce [dt] c…)`
-pub(super) fn coalesce(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn coalesce(args: &mut Args<'_>) -> Outcome {
     const DT_US_DEFAULT: i64 = 1_000_000;
     let dt_us = match args.peek() {
         Some(Value::Number(_)) => args.seconds()?.1,
@@ -108,12 +108,12 @@ struct CoalesceWithEvent {
 }
 
 impl Node for CoalesceWithEvent {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let key = self.key.call(value, turn)?;
         self.latest.insert(key, value.clone(), turn);
         let (expired, live) = self.latest.take(turn.now_us())?;
         let all = Value::vector(expired.into_iter().chain(live));
-        turn.call(&self.child, &[std::mem::take(value), all])?;
+        turn.call(&self.child, &[value.clone(), all])?;
         Ok(true)
     }
 
@@ -127,7 +127,7 @@ impl Node for CoalesceWithEvent {
 }
 
 /// `(coalesce-with-event keyfn child)`: the child is a function of the event and of the vector of all.
-pub(super) fn coalesce_with_event(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn coalesce_with_event(args: &mut Args<'_>) -> Outcome {
     let (key, child) = (args.function()?, args.take()?.clone());
     Ok(args.add(CoalesceWithEvent { key, child, latest: Latest::default() }))
 }
@@ -140,7 +140,7 @@ struct Project {
 }
 
 impl Node for Project {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let mut is_match = false;
         for (predicate, event) in self.predicates.iter().zip(&mut self.events) {
             if predicate.is_true(value, turn)? {
@@ -175,10 +175,10 @@ impl Node for Project {
 }
 
 /// `(project* [f…] c…)`
-pub(super) fn project_all(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn project_all(args: &mut Args<'_>) -> Outcome {
     let predicates =
         fields::items(args.take()?).ok_or_else(|| args.wrong("a vector of predicates is needed"))?;
-    let predicates: Result<Box<[Predicate]>, Thrown> = predicates.iter().map(Predicate::of).collect();
+    let predicates: Outcome<Box<[Predicate]>> = predicates.iter().map(Predicate::of).collect();
     let predicates = predicates?;
     let events = vec![Value::Nil; predicates.len()];
     Ok(args.add(Project { predicates, events }))

@@ -10,8 +10,8 @@ use super::{fields, state};
 use crate::collections::set::Set;
 use crate::event::Field;
 use crate::graph::{Graph, Node, Turn};
+use crate::language::error::Outcome;
 use crate::number::Number;
-use crate::thrown::Thrown;
 use crate::value::Value;
 
 /// `with` and `default`: what fields get.
@@ -30,7 +30,7 @@ enum Name {
 }
 
 impl Assign {
-    fn change(&self, value: &mut Value) -> Result<(), Thrown> {
+    fn change(&self, value: &mut Value) -> Outcome<()> {
         for (name, new) in &self.fields {
             let old = match name {
                 Name::Standard(field) => fields::get(value, *field),
@@ -53,24 +53,23 @@ impl Assign {
 }
 
 impl Node for Assign {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
-        let mut value = std::mem::take(value);
-        match &mut value {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
+        match value {
             Value::Vector(events) if !self.only_nil => {
                 let mut changed: Vec<Value> = events.iter().cloned().collect();
                 changed.iter_mut().try_for_each(|event| self.change(event))?;
                 turn.emit(Value::vector(changed));
             }
             _ => {
-                self.change(&mut value)?;
-                turn.emit(value);
+                self.change(value)?;
+                turn.emit(std::mem::take(value));
             }
         }
         Ok(true)
     }
 }
 
-fn assign(args: &mut Args<'_>, only_nil: bool) -> Result<Value, Thrown> {
+fn assign(args: &mut Args<'_>, only_nil: bool) -> Outcome {
     let entries: Vec<(Value, Value)> = match args.take()? {
         Value::Map(map) => map.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
         key => vec![(key.clone(), args.take()?.clone())],
@@ -85,12 +84,12 @@ fn assign(args: &mut Args<'_>, only_nil: bool) -> Result<Value, Thrown> {
 }
 
 /// `(with k v c…)`, `(with {k v} c…)`
-pub(super) fn with(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn with(args: &mut Args<'_>) -> Outcome {
     assign(args, false)
 }
 
 /// `(default k v c…)`, `(default {k v} c…)`
-pub(super) fn default(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn default(args: &mut Args<'_>) -> Outcome {
     assign(args, true)
 }
 
@@ -109,7 +108,7 @@ struct Map {
 }
 
 impl Node for Map {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let result = self.function.call(value, turn)?;
         match self.give {
             Give::UnlessNil if result.is_nil() => {}
@@ -121,7 +120,7 @@ impl Node for Map {
 }
 
 /// Passes each element.
-fn each(value: &Value, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+fn each(value: &Value, turn: &mut Turn<'_>) -> Outcome<()> {
     match value {
         Value::Vector(vector) => vector.iter().for_each(|item| turn.emit(item.clone())),
         other => {
@@ -132,23 +131,23 @@ fn each(value: &Value, turn: &mut Turn<'_>) -> Result<(), Thrown> {
     Ok(())
 }
 
-fn map(args: &mut Args<'_>, give: Give) -> Result<Value, Thrown> {
+fn map(args: &mut Args<'_>, give: Give) -> Outcome {
     let function = args.function()?;
     Ok(args.add(Map { function, give }))
 }
 
 /// `(smap f c…)`
-pub(super) fn smap(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn smap(args: &mut Args<'_>) -> Outcome {
     map(args, Give::UnlessNil)
 }
 
 /// `(smap* f c…)`, `(combine f c…)`
-pub(super) fn smap_all(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn smap_all(args: &mut Args<'_>) -> Outcome {
     map(args, Give::Always)
 }
 
 /// `(smapcat f c…)`
-pub(super) fn smapcat(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn smapcat(args: &mut Args<'_>) -> Outcome {
     map(args, Give::Each)
 }
 
@@ -157,14 +156,14 @@ pub(super) fn smapcat(args: &mut Args<'_>) -> Result<Value, Thrown> {
 struct Flatten;
 
 impl Node for Flatten {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         each(value, turn)?;
         Ok(true)
     }
 }
 
 /// `(sflatten c…)`
-pub(super) fn sflatten(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn sflatten(args: &mut Args<'_>) -> Outcome {
     Ok(args.add(Flatten))
 }
 
@@ -177,7 +176,7 @@ struct Reduce {
 }
 
 impl Node for Reduce {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let Some(so_far) = &self.so_far else {
             self.so_far = Some(std::mem::take(value));
             return Ok(true);
@@ -198,7 +197,7 @@ impl Node for Reduce {
 }
 
 /// `(sreduce f [init] c…)`: without an initial value the next argument is a child, which is a function.
-pub(super) fn sreduce(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn sreduce(args: &mut Args<'_>) -> Outcome {
     let function = args.take()?.clone();
     let is_child = args.peek().is_none_or(|next| {
         matches!(next, Value::Stream(_) | Value::Closure(_) | Value::Native(_) | Value::Bound(_))
@@ -217,18 +216,17 @@ struct Adjust {
 }
 
 impl Node for Adjust {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.arguments[0] = fields::named(value, &self.field).clone();
         let new = turn.call(&self.function, &self.arguments)?;
-        let mut value = std::mem::take(value);
-        fields::set_named(&mut value, &self.field, new)?;
-        turn.emit(value);
+        fields::set_named(value, &self.field, new)?;
+        turn.emit(std::mem::take(value));
         Ok(true)
     }
 }
 
 /// `(adjust [field f & args] c…)`, `(adjust f c…)`
-pub(super) fn adjust(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn adjust(args: &mut Args<'_>) -> Outcome {
     if !matches!(args.peek(), Some(Value::Vector(_))) {
         return smap(args);
     }
@@ -245,7 +243,7 @@ pub(super) fn adjust(args: &mut Args<'_>) -> Result<Value, Thrown> {
 struct Scale(Number);
 
 impl Node for Scale {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if let Some(metric) = fields::metric(value)? {
             let scaled = fields::multiply(metric, &self.0)?;
             fields::set(value, Field::Metric, Value::Number(scaled))?;
@@ -256,7 +254,7 @@ impl Node for Scale {
 }
 
 /// `(scale k c…)`
-pub(super) fn scale(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn scale(args: &mut Args<'_>) -> Outcome {
     let factor = args.number()?;
     Ok(args.add(Scale(factor)))
 }
@@ -269,7 +267,7 @@ struct Tag {
 }
 
 impl Node for Tag {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let old = fields::get(value, Field::Tags);
         let old = fields::items(old).ok_or_else(|| fields::cannot("take the tags of", old))?;
         let tags = if self.remove {
@@ -303,7 +301,7 @@ fn distinct(values: impl Iterator<Item = Value>) -> Vec<Value> {
     distinct
 }
 
-fn tags(args: &mut Args<'_>, remove: bool) -> Result<Value, Thrown> {
+fn tags(args: &mut Args<'_>, remove: bool) -> Outcome {
     let tags = match args.take()? {
         text @ Value::Text(_) => vec![text.clone()],
         list => fields::items(list).ok_or_else(|| args.wrong("a text or a list of texts is needed"))?,
@@ -312,11 +310,11 @@ fn tags(args: &mut Args<'_>, remove: bool) -> Result<Value, Thrown> {
 }
 
 /// `(tag t c…)`
-pub(super) fn tag(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn tag(args: &mut Args<'_>) -> Outcome {
     tags(args, false)
 }
 
 /// `(untag t c…)`
-pub(super) fn untag(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn untag(args: &mut Args<'_>) -> Outcome {
     tags(args, true)
 }

@@ -1,8 +1,8 @@
 //! Riemann's streams as nodes of a graph (spec riemann §§8-11), one file a family.
 //!
-//! [`table::STREAMS`] lists all of them: the config language makes its functions from it, and the reference page its rows. A call
-//! `(rate 5 a b)` of a config is `construct(graph, "rate", &[5, a, b])`. What the language has as macros is rewritten by
-//! [`forms`] to such calls.
+//! [`table::STREAMS`] lists all of them: [`library`] makes functions of the language from it, and the reference page has its rows. A
+//! call `(rate 5 a b)` of a config adds a node to the machine's graph. What the language has as macros is rewritten by [`forms`] to
+//! such calls.
 //! Not here: `index`, `publish`, outputs, and whatever else leaves the graph.
 
 pub mod arguments;
@@ -15,6 +15,7 @@ mod filling;
 pub mod forms;
 pub mod function;
 mod latest;
+pub mod library;
 mod mapping;
 mod parts;
 mod plumbing;
@@ -30,34 +31,17 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-use arguments::Args;
-use table::Stream;
-
 use crate::graph::Graph;
-use crate::thrown::{Thrown, class};
+use crate::language::error::{EvalError, Outcome};
 use crate::value::Value;
 
 /// Adds a stream to a graph, as its constructor does in a config. Returns the stream.
 ///
 /// # Errors
 /// If there is no stream of that name, and of arguments that it does not take.
-pub fn construct(graph: &mut Graph, name: &str, args: &[Value]) -> Result<Value, Thrown> {
+pub fn construct(graph: &mut Graph, name: &str, arguments: &[Value]) -> Outcome {
     match table::find(name) {
-        Some(stream) => stream.construct(graph, args),
-        None => Err(Thrown::new(class::ILLEGAL_ARGUMENT, format!("there is no stream `{name}`"))),
-    }
-}
-
-impl Stream {
-    /// Adds this stream to a graph.
-    ///
-    /// # Errors
-    /// Of arguments that it does not take.
-    pub fn construct(&self, graph: &mut Graph, args: &[Value]) -> Result<Value, Thrown> {
-        if !self.arity.takes(args.len()) {
-            let message = format!("({}): it does not take {} arguments", self.name, args.len());
-            return Err(Thrown::new(class::ILLEGAL_ARGUMENT, message));
-        }
-        (self.make)(&mut Args::new(graph, self.name, args))
+        Some(stream) => graph.call(&Value::Native(&stream.native), arguments),
+        None => Err(EvalError::illegal_argument(format!("there is no stream `{name}`"))),
     }
 }

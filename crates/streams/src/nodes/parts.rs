@@ -5,7 +5,7 @@ use super::arguments::Args;
 use super::clocked::{Grid, UntilExpired};
 use super::{fields, state};
 use crate::graph::{Graph, Node, TimerId, Turn};
-use crate::thrown::Thrown;
+use crate::language::error::Outcome;
 use crate::value::Value;
 
 /// `periodically-until-expired`
@@ -16,12 +16,12 @@ struct Periodically {
 }
 
 impl Node for Periodically {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.clock.event(value, turn)?;
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         if self.clock.due(timer, turn) {
             turn.call(&self.function, &[])?;
         }
@@ -38,7 +38,7 @@ impl Node for Periodically {
 }
 
 /// `(periodically-until-expired [interval [delay]] f)`
-pub(super) fn periodically_until_expired(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn periodically_until_expired(args: &mut Args<'_>) -> Outcome {
     const INTERVAL_US_DEFAULT: i64 = 1_000_000;
     let is_number = |args: &Args<'_>| matches!(args.peek(), Some(Value::Number(_)));
     let interval_us = if is_number(args) { args.seconds()?.1 } else { INTERVAL_US_DEFAULT };
@@ -59,7 +59,7 @@ struct PartTimeFast {
 }
 
 impl Node for PartTimeFast {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if self.clock.event(value, turn)? {
             self.bin = None;
             return Ok(true);
@@ -72,11 +72,11 @@ impl Node for PartTimeFast {
                 bin
             }
         };
-        turn.call(&self.add, &[bin, std::mem::take(value)])?;
+        turn.call(&self.add, &[bin, value.clone()])?;
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         if !self.clock.due(timer, turn) {
             return Ok(());
         }
@@ -106,7 +106,7 @@ impl Node for PartTimeFast {
 }
 
 /// `(part-time-fast interval create add finish)`
-pub(super) fn part_time_fast(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn part_time_fast(args: &mut Args<'_>) -> Outcome {
     let (_, interval_us) = args.seconds()?;
     let (create, add, finish) = (args.take()?.clone(), args.take()?.clone(), args.take()?.clone());
     let clock = UntilExpired::new(interval_us, interval_us);
@@ -126,7 +126,7 @@ struct PartTimeSimple {
 }
 
 impl PartTimeSimple {
-    fn state(&self, turn: &mut Turn<'_>) -> Result<Value, Thrown> {
+    fn state(&self, turn: &mut Turn<'_>) -> Outcome {
         match &self.state {
             Some(state) => Ok(state.clone()),
             None => turn.call(&self.reset, &[Value::Nil]),
@@ -139,18 +139,18 @@ impl Node for PartTimeSimple {
         self.grid.start(turn);
     }
 
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.grid.event(turn);
         let state = self.state(turn)?;
         let state = turn.call(&self.add, &[state, value.clone()])?;
         self.state = Some(state.clone());
         if let Some(side_effects) = &self.side_effects {
-            turn.call(side_effects, &[state, std::mem::take(value)])?;
+            turn.call(side_effects, &[state, value.clone()])?;
         }
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         let (start_us, end_us) = self.grid.due(timer);
         let state = self.state(turn)?;
         self.state = Some(turn.call(&self.reset, std::slice::from_ref(&state))?);
@@ -169,7 +169,7 @@ impl Node for PartTimeSimple {
 }
 
 /// `(part-time-simple dt reset add [side-effects] finish)`
-pub(super) fn part_time_simple(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn part_time_simple(args: &mut Args<'_>) -> Outcome {
     let (_, interval_us) = args.seconds()?;
     let (reset, add, last) = (args.take()?.clone(), args.take()?.clone(), args.take()?.clone());
     let (side_effects, finish) = match args.peek() {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::arguments::Args;
 use super::fields;
 use crate::graph::{CHILDREN, Node, Turn};
+use crate::language::error::Outcome;
 use crate::number::Number;
 use crate::object::reference::Atom;
-use crate::thrown::Thrown;
 use crate::value::Value;
 
 /// A child that is a function: called with each value.
@@ -22,7 +22,7 @@ impl Call {
 }
 
 impl Node for Call {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         turn.call(&self.0, std::slice::from_ref(value)).map(|result| result.is_true())
     }
 }
@@ -32,7 +32,7 @@ impl Node for Call {
 pub(super) struct Pass;
 
 impl Node for Pass {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         turn.emit(std::mem::take(value));
         Ok(true)
     }
@@ -43,13 +43,13 @@ impl Node for Pass {
 pub(super) struct Discard;
 
 impl Node for Discard {
-    fn push(&mut self, _: &mut Value, _: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, _: &mut Value, _: &mut Turn<'_>) -> Outcome<bool> {
         Ok(true)
     }
 }
 
 /// `(sdo c…)`: of one child it is that child.
-pub(super) fn sdo(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn sdo(args: &mut Args<'_>) -> Outcome {
     match args.peek() {
         Some(Value::Stream(only)) if args.is_last() => Ok(Value::Stream(*only)),
         _ => Ok(args.add(Pass)),
@@ -57,18 +57,18 @@ pub(super) fn sdo(args: &mut Args<'_>) -> Result<Value, Thrown> {
 }
 
 /// `bit-bucket`.
-pub(super) fn bit_bucket(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn bit_bucket(args: &mut Args<'_>) -> Outcome {
     Ok(args.add(Discard))
 }
 
 /// `(execute-on executor c…)`, whose outputs have queues of their own here.
-pub(super) fn execute_on(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn execute_on(args: &mut Args<'_>) -> Outcome {
     args.take()?;
     Ok(args.add(Pass))
 }
 
 /// `(async-queue! name options c…)`, likewise.
-pub(super) fn async_queue(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn async_queue(args: &mut Args<'_>) -> Outcome {
     args.take()?;
     args.options();
     Ok(args.add(Pass))
@@ -76,7 +76,7 @@ pub(super) fn async_queue(args: &mut Args<'_>) -> Result<Value, Thrown> {
 
 /// `(exception-stream* handler make)`: the children that the function `make` makes, with the handler for what they throw (spec
 /// riemann §10.6).
-pub(super) fn exception_stream(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn exception_stream(args: &mut Args<'_>) -> Outcome {
     let handler = args.take()?;
     let handler = args.graph.child(handler);
     let make = args.take()?;
@@ -103,8 +103,8 @@ enum Choice {
 struct Choose(Choice);
 
 impl Node for Choose {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
-        let metric = |choose: &dyn Fn(&Number) -> bool| -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
+        let metric = |choose: &dyn Fn(&Number) -> bool| -> Outcome<bool> {
             Ok(fields::metric(value)?.is_some_and(choose))
         };
         let is_less = fields::is_less;
@@ -128,28 +128,28 @@ impl Node for Choose {
 }
 
 /// `(expired c…)`
-pub(super) fn expired(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn expired(args: &mut Args<'_>) -> Outcome {
     Ok(args.add(Choose(Choice::Expired)))
 }
 
 /// `(not-expired c…)`
-pub(super) fn not_expired(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn not_expired(args: &mut Args<'_>) -> Outcome {
     Ok(args.add(Choose(Choice::NotExpired)))
 }
 
 /// `(over x c…)`
-pub(super) fn over(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn over(args: &mut Args<'_>) -> Outcome {
     let bound = args.number()?;
     Ok(args.add(Choose(Choice::Over(bound))))
 }
 
 /// `(under x c…)`
-pub(super) fn under(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn under(args: &mut Args<'_>) -> Outcome {
     let bound = args.number()?;
     Ok(args.add(Choose(Choice::Under(bound))))
 }
 
-fn bounds(args: &mut Args<'_>) -> Result<(Number, Number), Thrown> {
+fn bounds(args: &mut Args<'_>) -> Outcome<(Number, Number)> {
     let bounds = fields::items(args.take()?).unwrap_or_default();
     let numbers: Vec<&Number> = bounds.iter().filter_map(Value::as_number).collect();
     match numbers[..] {
@@ -159,13 +159,13 @@ fn bounds(args: &mut Args<'_>) -> Result<(Number, Number), Thrown> {
 }
 
 /// `(within [low high] c…)`
-pub(super) fn within(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn within(args: &mut Args<'_>) -> Outcome {
     let (low, high) = bounds(args)?;
     Ok(args.add(Choose(Choice::Within(low, high))))
 }
 
 /// `(without [low high] c…)`
-pub(super) fn without(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn without(args: &mut Args<'_>) -> Outcome {
     let (low, high) = bounds(args)?;
     Ok(args.add(Choose(Choice::Without(low, high))))
 }
@@ -175,7 +175,7 @@ pub(super) fn without(args: &mut Args<'_>) -> Result<Value, Thrown> {
 struct Dual(super::predicate::Predicate);
 
 impl Node for Dual {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if fields::is_expired(value, turn.now_us())? {
             turn.emit_at(CHILDREN, value.clone());
             turn.emit_at(CHILDREN + 1, std::mem::take(value));
@@ -190,7 +190,7 @@ impl Node for Dual {
 }
 
 /// `(dual predicate true-stream false-stream)`
-pub(super) fn dual(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn dual(args: &mut Args<'_>) -> Outcome {
     let predicate = args.predicate()?;
     let children = args.children();
     let [to, other] = children[..] else { return Err(args.wrong("two streams are needed")) };
@@ -205,7 +205,7 @@ struct Keep {
 }
 
 impl Node for Keep {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if !self.all {
             self.atom.replace(value.clone());
             return Ok(true);
@@ -222,17 +222,17 @@ impl Node for Keep {
     }
 }
 
-fn keep(args: &mut Args<'_>, all: bool) -> Result<Value, Thrown> {
+fn keep(args: &mut Args<'_>, all: bool) -> Outcome {
     let Value::Atom(atom) = args.take()? else { return Err(args.wrong("an atom is needed")) };
     Ok(args.add(Keep { atom: Arc::clone(atom), all }))
 }
 
 /// `(append atom)`
-pub(super) fn append(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn append(args: &mut Args<'_>) -> Outcome {
     keep(args, true)
 }
 
 /// `(register atom)`
-pub(super) fn register(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn register(args: &mut Args<'_>) -> Outcome {
     keep(args, false)
 }

@@ -25,8 +25,9 @@ use super::function::Function;
 use crate::collections::element::Element;
 use crate::event::Field;
 use crate::graph::Turn;
+use crate::language::error::{EvalError, Outcome};
+use crate::object::class;
 use crate::object::pattern::Pattern;
-use crate::thrown::{Thrown, class};
 use crate::value::Value;
 
 /// Predicates within each other, at most: the reader allows no deeper forms.
@@ -132,8 +133,8 @@ impl Comparison {
     ///
     /// # Errors
     /// Of values that are no numbers, but for `=` and `not=`.
-    pub fn holds(self, a: &Value, b: &Value) -> Result<bool, Thrown> {
-        let is = |wanted: fn(Ordering) -> bool| -> Result<bool, Thrown> {
+    pub fn holds(self, a: &Value, b: &Value) -> Outcome<bool> {
+        let is = |wanted: fn(Ordering) -> bool| -> Outcome<bool> {
             Ok(fields::number(a)?.compare(fields::number(b)?).is_some_and(wanted))
         };
         match self {
@@ -187,13 +188,13 @@ impl Matcher {
     ///
     /// # Errors
     /// What a function throws, and if the search for a pattern takes too long.
-    pub fn is_match(&self, value: &Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    pub fn is_match(&self, value: &Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         match self {
             Matcher::Pattern(pattern) => match value {
                 Value::Text(text) => pattern
                     .search()
                     .is_match(text.as_str())
-                    .map_err(|error| Thrown::new(class::STACK_OVERFLOW, error.to_string())),
+                    .map_err(|error| EvalError::throw(&class::STACK_OVERFLOW, error.to_string())),
                 _ => Ok(false),
             },
             Matcher::Prefix(prefix) => {
@@ -228,7 +229,7 @@ fn entry<'v>(value: &'v Value, key: &Value) -> &'v Value {
 }
 
 impl Operand {
-    fn of(value: &Value) -> Result<Operand, Thrown> {
+    fn of(value: &Value) -> Outcome<Operand> {
         let (name, args) = data(value).ok_or_else(damaged)?;
         match (name.as_str(), &args[..]) {
             ("field", [function]) => Ok(Operand::Function(Function::of(function))),
@@ -243,8 +244,8 @@ impl Operand {
         &self,
         event: &Value,
         turn: &mut Turn<'_>,
-        look: impl FnOnce(&Value, &mut Turn<'_>) -> Result<T, Thrown>,
-    ) -> Result<T, Thrown> {
+        look: impl FnOnce(&Value, &mut Turn<'_>) -> Outcome<T>,
+    ) -> Outcome<T> {
         match self {
             Operand::Constant(value) => look(value, turn),
             Operand::Function(function) => with_value(function, event, turn, look),
@@ -257,8 +258,8 @@ fn with_value<T>(
     function: &Function,
     event: &Value,
     turn: &mut Turn<'_>,
-    look: impl FnOnce(&Value, &mut Turn<'_>) -> Result<T, Thrown>,
-) -> Result<T, Thrown> {
+    look: impl FnOnce(&Value, &mut Turn<'_>) -> Outcome<T>,
+) -> Outcome<T> {
     match function.read(event) {
         Some(value) => look(value, turn),
         None => {
@@ -281,8 +282,8 @@ pub fn otherwise(value: &Value) -> Option<Vec<Value>> {
     data(value).filter(|(name, _)| name == "else").map(|(_, children)| children)
 }
 
-fn damaged() -> Thrown {
-    Thrown::new(class::ILLEGAL_ARGUMENT, "this is no predicate")
+fn damaged() -> EvalError {
+    EvalError::illegal_argument("this is no predicate")
 }
 
 impl Predicate {
@@ -290,16 +291,16 @@ impl Predicate {
     ///
     /// # Errors
     /// If the data are damaged.
-    pub fn of(value: &Value) -> Result<Predicate, Thrown> {
+    pub fn of(value: &Value) -> Outcome<Predicate> {
         Predicate::within(value, DEPTH_MAX)
     }
 
-    fn within(value: &Value, depth: usize) -> Result<Predicate, Thrown> {
+    fn within(value: &Value, depth: usize) -> Outcome<Predicate> {
         let Some((name, args)) = data(value) else {
             return Ok(Predicate::Holds(Operand::Function(Function::of(value))));
         };
         let depth = depth.checked_sub(1).ok_or_else(damaged)?;
-        let all = |args: &[Value]| -> Result<Box<[Predicate]>, Thrown> {
+        let all = |args: &[Value]| -> Outcome<Box<[Predicate]>> {
             args.iter().map(|arg| Predicate::within(arg, depth)).collect()
         };
         Ok(match (name.as_str(), &args[..]) {
@@ -309,7 +310,7 @@ impl Predicate {
             ("match", [function, pattern]) => Predicate::Match(Function::of(function), Matcher::of(pattern)),
             ("compare", [Value::Text(comparison), operands @ ..]) => {
                 let comparison = Comparison::of(comparison).ok_or_else(damaged)?;
-                let operands: Result<_, Thrown> = operands.iter().map(Operand::of).collect();
+                let operands: Outcome<_> = operands.iter().map(Operand::of).collect();
                 Predicate::Compare(comparison, operands?)
             }
             ("tagged-all", [tags]) => Predicate::Tagged { all: true, tags: tags_of(tags)? },
@@ -324,7 +325,7 @@ impl Predicate {
     ///
     /// # Errors
     /// What functions throw, and comparisons of what is no number.
-    pub fn is_true(&self, value: &Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    pub fn is_true(&self, value: &Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         match self {
             Predicate::And(all) => {
                 for part in all {
@@ -358,7 +359,7 @@ impl Predicate {
     ///
     /// # Errors
     /// As [`Predicate::is_true`].
-    pub fn value(&self, value: &Value, turn: &mut Turn<'_>) -> Result<Value, Thrown> {
+    pub fn value(&self, value: &Value, turn: &mut Turn<'_>) -> Outcome {
         match self {
             Predicate::Holds(operand) => operand.with(value, turn, |value, _| Ok(value.clone())),
             test => test.is_true(value, turn).map(Value::Bool),
@@ -372,7 +373,7 @@ fn compare(
     operands: &[Operand],
     value: &Value,
     turn: &mut Turn<'_>,
-) -> Result<bool, Thrown> {
+) -> Outcome<bool> {
     if comparison == Comparison::NotEqual {
         return compare(Comparison::Equal, operands, value, turn).map(|equal| !equal);
     }
@@ -390,12 +391,12 @@ fn compare(
 ///
 /// # Errors
 /// If it is something else.
-pub fn tags_of(value: &Value) -> Result<Box<[Value]>, Thrown> {
+pub fn tags_of(value: &Value) -> Outcome<Box<[Value]>> {
     match value {
         Value::Text(_) => Ok(Box::new([value.clone()])),
         list => fields::items(list)
             .map(Into::into)
-            .ok_or_else(|| Thrown::new(class::ILLEGAL_ARGUMENT, "tags are a text or a list of texts")),
+            .ok_or_else(|| EvalError::illegal_argument("tags are a text or a list of texts")),
     }
 }
 

@@ -6,8 +6,8 @@ use super::{fields, state};
 use crate::collections::element::Element;
 use crate::event::Field;
 use crate::graph::{CHILDREN, Graph, Limit, Node, Turn};
+use crate::language::error::Outcome;
 use crate::number::Number;
-use crate::thrown::Thrown;
 use crate::value::Value;
 
 /// The port of the events that are not in the top.
@@ -46,7 +46,7 @@ impl Top {
 }
 
 impl Node for Top {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let rank = self.function.call(value, turn)?;
         let rank = fields::number_or_nil(&rank)?.cloned();
         let is_expired = fields::is_expired(value, turn.now_us())?;
@@ -83,7 +83,7 @@ impl Node for Top {
 }
 
 /// `(top k f top-stream [bottom-stream [demote?]])`
-pub(super) fn top(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn top(args: &mut Args<'_>) -> Outcome {
     let size = args.count()?.min(args.graph.limits().window_events);
     let function = args.function()?;
     let streams = args.rest();
@@ -107,7 +107,7 @@ pub(super) fn top(args: &mut Args<'_>) -> Result<Value, Thrown> {
 struct ClockSkew(Vec<(Number, Value)>);
 
 impl Node for ClockSkew {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if fields::is_expired(value, turn.now_us())? {
             turn.emit(std::mem::take(value));
             return Ok(true);
@@ -149,6 +149,6 @@ impl Node for ClockSkew {
 const HOSTS_MAX: usize = 10_000;
 
 /// `(clock-skew c…)`
-pub(super) fn clock_skew(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn clock_skew(args: &mut Args<'_>) -> Outcome {
     Ok(args.add(ClockSkew(Vec::new())))
 }

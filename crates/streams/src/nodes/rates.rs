@@ -8,8 +8,8 @@ use super::{fields, state};
 use crate::event::Field;
 use crate::folds;
 use crate::graph::{Graph, Limit, Node, TimerId, Turn};
+use crate::language::error::Outcome;
 use crate::number::Number;
-use crate::thrown::Thrown;
 use crate::value::Value;
 
 /// `rate`
@@ -23,7 +23,7 @@ struct Rate {
 }
 
 impl Node for Rate {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.clock.event(value, turn)?;
         if let Some(metric) = fields::metric(value)? {
             self.sum = fields::add(&self.sum, metric)?;
@@ -32,7 +32,7 @@ impl Node for Rate {
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         if !self.clock.due(timer, turn) {
             return Ok(());
         }
@@ -65,7 +65,7 @@ impl Node for Rate {
 }
 
 /// `(rate dt c…)`
-pub(super) fn rate(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn rate(args: &mut Args<'_>) -> Outcome {
     let (dt, dt_us) = args.seconds()?;
     let clock = UntilExpired::new(dt_us, dt_us);
     Ok(args.add(Rate { dt, clock, sum: Number::Int(0), last: Value::Nil }))
@@ -83,7 +83,7 @@ impl Bin {
         Bin { clock: UntilExpired::new(interval_us, interval_us), events: Vec::new() }
     }
 
-    fn event(&mut self, value: &Value, keep: bool, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn event(&mut self, value: &Value, keep: bool, turn: &mut Turn<'_>) -> Outcome<()> {
         if self.clock.event(value, turn)? {
             self.events.clear();
         } else if keep && self.events.len() >= turn.limits().window_events {
@@ -119,13 +119,13 @@ struct Percentiles {
 }
 
 impl Node for Percentiles {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let has_metric = fields::metric(value)?.is_some();
         self.bin.event(value, has_metric, turn)?;
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         if let Some(events) = self.bin.due(timer, turn) {
             folds::sample(events, &self.points)?.into_iter().for_each(|event| turn.emit(event));
         }
@@ -142,7 +142,7 @@ impl Node for Percentiles {
 }
 
 /// `(percentiles dt points c…)`
-pub(super) fn percentiles(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn percentiles(args: &mut Args<'_>) -> Outcome {
     let (_, dt_us) = args.seconds()?;
     let points =
         folds::points(args.take()?).ok_or_else(|| args.wrong("points are a vector or a map of numbers"))?;
@@ -158,19 +158,18 @@ struct FoldInterval {
 }
 
 impl Node for FoldInterval {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let has_field = !self.field.call(value, turn)?.is_nil();
         self.bin.event(value, has_field, turn)?;
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         let Some(events) = self.bin.due(timer, turn) else { return Ok(()) };
         if events.is_empty() && turn.limits().drop_empty_folds {
             return Ok(());
         }
-        let values: Result<Vec<Value>, Thrown> =
-            events.iter().map(|event| self.field.call(event, turn)).collect();
+        let values: Outcome<Vec<Value>> = events.iter().map(|event| self.field.call(event, turn)).collect();
         let folded = turn.call(&self.function, &[Value::vector(values?)])?;
         let mut event = events.last().cloned().unwrap_or_default();
         match &self.field {
@@ -191,13 +190,13 @@ impl Node for FoldInterval {
     }
 }
 
-fn add_fold(args: &mut Args<'_>, dt_us: i64, field: Function) -> Result<Value, Thrown> {
+fn add_fold(args: &mut Args<'_>, dt_us: i64, field: Function) -> Outcome {
     let function = args.take()?.clone();
     Ok(args.add(FoldInterval { bin: Bin::new(dt_us), field, function }))
 }
 
 /// `(fold-interval dt field f c…)`
-pub(super) fn fold_interval(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn fold_interval(args: &mut Args<'_>) -> Outcome {
     let (_, dt_us) = args.seconds()?;
     let field = args.function()?;
     match field {
@@ -207,7 +206,7 @@ pub(super) fn fold_interval(args: &mut Args<'_>) -> Result<Value, Thrown> {
 }
 
 /// `(fold-interval-metric dt f c…)`
-pub(super) fn fold_interval_metric(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn fold_interval_metric(args: &mut Args<'_>) -> Outcome {
     let (_, dt_us) = args.seconds()?;
     add_fold(args, dt_us, Function::Field(Field::Metric))
 }
@@ -227,7 +226,7 @@ impl Node for Apdex {
         self.grid.start(turn);
     }
 
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if fields::is_expired(value, turn.now_us())? {
             return Ok(true);
         }
@@ -242,7 +241,7 @@ impl Node for Apdex {
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         self.grid.due(timer);
         let [satisfied, tolerated, other] = std::mem::take(&mut self.counts).map(Number::Int);
         let mut event = std::mem::take(&mut self.last);
@@ -275,7 +274,7 @@ impl Node for Apdex {
 }
 
 /// `(apdex* dt satisfied? tolerated? c…)`
-pub(super) fn apdex_all(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn apdex_all(args: &mut Args<'_>) -> Outcome {
     let (_, dt_us) = args.seconds()?;
     let (satisfied, tolerated) = (args.predicate()?, args.predicate()?);
     Ok(args.add(Apdex { grid: Grid::new(dt_us), satisfied, tolerated, counts: [0; 3], last: Value::Nil }))

@@ -3,7 +3,7 @@
 use super::arguments::Args;
 use super::predicate::{self, Comparison, Matcher, Predicate};
 use crate::graph::{CHILDREN, Node, NodeId, Turn};
-use crate::thrown::{Thrown, class};
+use crate::language::error::{EvalError, Outcome};
 use crate::value::Value;
 
 /// The port of the children of `else`.
@@ -14,7 +14,7 @@ const OTHERWISE: u16 = CHILDREN + 1;
 struct Where(Predicate);
 
 impl Node for Where {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let is_true = self.0.is_true(value, turn)?;
         turn.emit_at(if is_true { CHILDREN } else { OTHERWISE }, std::mem::take(value));
         Ok(is_true)
@@ -33,25 +33,25 @@ fn add_where(args: &mut Args<'_>, predicate: Predicate) -> Value {
 }
 
 /// `(where* f c… (else c…))`
-pub(super) fn where_all(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn where_all(args: &mut Args<'_>) -> Outcome {
     let predicate = args.predicate()?;
     Ok(add_where(args, predicate))
 }
 
 /// `(tagged tags c…)`, `(tagged-all tags c…)`
-pub(super) fn tagged_all(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn tagged_all(args: &mut Args<'_>) -> Outcome {
     let tags = predicate::tags_of(args.take()?)?;
     Ok(add_where(args, Predicate::Tagged { all: true, tags }))
 }
 
 /// `(tagged-any tags c…)`
-pub(super) fn tagged_any(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn tagged_any(args: &mut Args<'_>) -> Outcome {
     let tags = predicate::tags_of(args.take()?)?;
     Ok(add_where(args, Predicate::Tagged { all: false, tags }))
 }
 
 /// `(match f value c…)`
-pub(super) fn matching(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn matching(args: &mut Args<'_>) -> Outcome {
     let function = args.function()?;
     let matcher = Matcher::of(args.take()?);
     Ok(add_where(args, Predicate::Match(function, matcher)))
@@ -62,7 +62,7 @@ pub(super) fn matching(args: &mut Args<'_>) -> Result<Value, Thrown> {
 struct Split(Box<[Predicate]>);
 
 impl Node for Split {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let mut port = CHILDREN;
         for predicate in &self.0 {
             if predicate.is_true(value, turn)? {
@@ -77,7 +77,7 @@ impl Node for Split {
 
 /// Pairs of something and a stream, and perhaps one stream more: what is before the streams, the streams, and whether the last one
 /// is alone.
-fn clauses<'a>(args: &mut Args<'a>) -> Result<(Vec<&'a Value>, Vec<NodeId>, bool), Thrown> {
+fn clauses<'a>(args: &mut Args<'a>) -> Outcome<(Vec<&'a Value>, Vec<NodeId>, bool)> {
     let (mut tests, mut streams) = (Vec::new(), Vec::new());
     let rest = args.rest();
     for clause in rest.chunks(2) {
@@ -98,9 +98,9 @@ fn clauses<'a>(args: &mut Args<'a>) -> Result<(Vec<&'a Value>, Vec<NodeId>, bool
 }
 
 /// `(split* f1 s1 f2 s2 … [default])`
-pub(super) fn split_all(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn split_all(args: &mut Args<'_>) -> Outcome {
     let (tests, streams, _) = clauses(args)?;
-    let predicates: Result<_, Thrown> = tests.into_iter().map(Predicate::of).collect();
+    let predicates: Outcome<_> = tests.into_iter().map(Predicate::of).collect();
     let ports: Vec<&[NodeId]> = streams.iter().map(std::slice::from_ref).collect();
     Ok(args.add_with(Split(predicates?), &ports))
 }
@@ -116,7 +116,7 @@ struct SplitBy {
 }
 
 impl Node for SplitBy {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let of = self.of.value(value, turn)?;
         let mut port = CHILDREN;
         for test in &self.tests {
@@ -131,7 +131,7 @@ impl Node for SplitBy {
             port += 1;
         }
         if !self.has_default {
-            return Err(Thrown::new(class::ILLEGAL_ARGUMENT, "no clause of splitp matches"));
+            return Err(EvalError::illegal_argument("no clause of splitp matches"));
         }
         turn.emit_at(port, std::mem::take(value));
         Ok(true)
@@ -139,7 +139,7 @@ impl Node for SplitBy {
 }
 
 /// `(splitp* predicate f test1 s1 test2 s2 … [default])`
-pub(super) fn splitp_all(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn splitp_all(args: &mut Args<'_>) -> Outcome {
     let predicate = args.take()?.clone();
     let of = args.predicate()?;
     let (tests, streams, has_default) = clauses(args)?;

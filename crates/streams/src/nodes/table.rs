@@ -5,9 +5,8 @@ use super::{
     by, changes, counters, filling, latest, mapping, parts, plumbing, ranking, rates, routing, throttling,
     windows,
 };
-use crate::function::Arity;
-use crate::thrown::Thrown;
-use crate::value::Value;
+use crate::function::{Arity, Native};
+use crate::language::machine::Run;
 
 /// Which time a stream goes by (spec riemann §8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,25 +37,20 @@ pub enum Tier {
 /// A row of the table.
 #[derive(Debug)]
 pub struct Stream {
-    /// Its name in configs. Names that end in `*` and have a macro without it are what the macro becomes.
-    pub name: &'static str,
-    /// How many arguments it takes, children included.
-    pub arity: Arity,
+    /// Its name, how many arguments it takes, children included, and what makes it. Names that end in `*` and have a macro without it
+    /// are what the macro becomes.
+    pub native: Native,
     /// How many configs use it.
     pub tier: Tier,
     /// Which time it goes by.
     pub clock: Clock,
     /// The arguments, as in the reference.
     pub arguments: &'static str,
-    /// What it does, in one line.
-    pub doc: &'static str,
-    /// What makes it.
-    pub make: fn(&mut Args<'_>) -> Result<Value, Thrown>,
 }
 
 /// The stream of a name.
 pub fn find(name: &str) -> Option<&'static Stream> {
-    STREAMS.iter().find(|stream| stream.name == name)
+    STREAMS.iter().find(|stream| stream.native.name == name)
 }
 
 const fn any(min: usize) -> Arity {
@@ -74,13 +68,15 @@ macro_rules! streams {
     ($($name:literal $arity:expr, $tier:expr, $clock:expr, $arguments:literal, $doc:literal, $make:expr;)*) => {
         /// All streams.
         pub static STREAMS: &[Stream] = &[$(Stream {
-            name: $name,
-            arity: $arity,
+            native: Native {
+                name: $name,
+                arity: $arity,
+                doc: $doc,
+                code: &Run(|machine, arguments| $make(&mut Args::new(machine.graph, $name, arguments))),
+            },
             tier: $tier,
             clock: $clock,
             arguments: $arguments,
-            doc: $doc,
-            make: $make,
         }),*];
     };
 }

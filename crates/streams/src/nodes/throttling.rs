@@ -4,7 +4,7 @@ use super::arguments::Args;
 use super::clocked::Grid;
 use super::state;
 use crate::graph::{Graph, Limit, Node, TimerId, Turn};
-use crate::thrown::Thrown;
+use crate::language::error::Outcome;
 use crate::value::Value;
 
 /// `throttle`
@@ -20,7 +20,7 @@ impl Node for Throttle {
         self.grid.start(turn);
     }
 
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.grid.event(turn);
         if self.passed < self.allowed {
             self.passed += 1;
@@ -29,7 +29,7 @@ impl Node for Throttle {
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, _: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, _: &mut Turn<'_>) -> Outcome<()> {
         self.grid.due(timer);
         self.passed = 0;
         Ok(())
@@ -46,7 +46,7 @@ impl Node for Throttle {
 }
 
 /// `(throttle n dt c…)`
-pub(super) fn throttle(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn throttle(args: &mut Args<'_>) -> Outcome {
     let (allowed, (_, dt_us)) = (args.count()?, args.seconds()?);
     Ok(args.add(Throttle { grid: Grid::new(dt_us), allowed, passed: 0 }))
 }
@@ -65,7 +65,7 @@ impl Node for Collect {
         self.grid.start(turn);
     }
 
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.grid.event(turn);
         let value = std::mem::take(value);
         if self.passed < self.allowed {
@@ -81,7 +81,7 @@ impl Node for Collect {
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         self.grid.due(timer);
         self.passed = 0;
         if !self.queue.is_empty() {
@@ -108,7 +108,7 @@ impl Node for Collect {
 }
 
 /// Vectors: at most n in dt seconds.
-pub(super) fn roll_up(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn roll_up(args: &mut Args<'_>) -> Outcome {
     let (allowed, (_, dt_us)) = (args.count()?, args.seconds()?);
     Ok(args.add(Collect { grid: Grid::new(dt_us), allowed, passed: 0, queue: Vec::new() }))
 }
@@ -126,7 +126,7 @@ impl Node for Batch {
         self.grid.start(turn);
     }
 
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.grid.event(turn);
         self.queue.push(std::mem::take(value));
         let limit = turn.limits().window_events;
@@ -137,7 +137,7 @@ impl Node for Batch {
         Ok(true)
     }
 
-    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, timer: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         self.grid.due(timer);
         if !self.queue.is_empty() {
             turn.emit(Value::vector(self.queue.drain(..)));
@@ -156,7 +156,7 @@ impl Node for Batch {
 }
 
 /// `(batch n dt c…)`
-pub(super) fn batch(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn batch(args: &mut Args<'_>) -> Outcome {
     let (size, (_, dt_us)) = (args.count()?, args.seconds()?);
     Ok(args.add(Batch { grid: Grid::new(dt_us), size, queue: Vec::new() }))
 }

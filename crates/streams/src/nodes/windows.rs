@@ -7,8 +7,8 @@ use super::{fields, state};
 use crate::arithmetic;
 use crate::event::Field;
 use crate::graph::{Graph, Limit, Node, TimerId, Turn};
+use crate::language::error::Outcome;
 use crate::number::Number;
-use crate::thrown::Thrown;
 use crate::value::Value;
 
 /// `moving-event-window`
@@ -19,7 +19,7 @@ struct MovingEvents {
 }
 
 impl Node for MovingEvents {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.events.push_back(std::mem::take(value));
         if self.events.len() > self.size {
             self.events.pop_front();
@@ -39,7 +39,7 @@ impl Node for MovingEvents {
 }
 
 /// The size of a window.
-fn size(args: &mut Args<'_>) -> Result<usize, Thrown> {
+fn size(args: &mut Args<'_>) -> Outcome<usize> {
     let (size, most) = (args.count()?, args.graph.limits().window_events);
     if size > most {
         return Err(args.wrong(format!("a window has at most {most} events")));
@@ -48,7 +48,7 @@ fn size(args: &mut Args<'_>) -> Result<usize, Thrown> {
 }
 
 /// `(moving-event-window n c…)`
-pub(super) fn moving_event_window(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn moving_event_window(args: &mut Args<'_>) -> Outcome {
     let size = size(args)?;
     Ok(args.add(MovingEvents { size, events: VecDeque::new() }))
 }
@@ -61,7 +61,7 @@ struct FixedEvents {
 }
 
 impl Node for FixedEvents {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.events.push(std::mem::take(value));
         if self.events.len() >= self.size {
             turn.emit(Value::vector(self.events.drain(..)));
@@ -79,7 +79,7 @@ impl Node for FixedEvents {
 }
 
 /// `(fixed-event-window n c…)`
-pub(super) fn fixed_event_window(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn fixed_event_window(args: &mut Args<'_>) -> Outcome {
     let size = size(args)?;
     Ok(args.add(FixedEvents { size, events: Vec::new() }))
 }
@@ -97,7 +97,7 @@ struct MovingTime {
 
 impl MovingTime {
     /// Removes what is out of the window.
-    fn leave(&mut self, cutoff: &Number) -> Result<(), Thrown> {
+    fn leave(&mut self, cutoff: &Number) -> Outcome<()> {
         if self.oldest.as_ref().is_none_or(|oldest| fields::is_less(cutoff, oldest)) {
             return Ok(());
         }
@@ -120,7 +120,7 @@ impl MovingTime {
 }
 
 impl Node for MovingTime {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if let Some(time) = fields::time(value)? {
             if self.newest.as_ref().is_none_or(|newest| fields::is_less(newest, time)) {
                 self.newest = Some(time.clone());
@@ -160,7 +160,7 @@ impl Node for MovingTime {
 }
 
 /// `(moving-time-window n c…)`
-pub(super) fn moving_time_window(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn moving_time_window(args: &mut Args<'_>) -> Outcome {
     let length = args.number()?;
     Ok(args.add(MovingTime { length, newest: None, oldest: None, events: VecDeque::new() }))
 }
@@ -182,7 +182,7 @@ struct FixedTime {
 
 impl FixedTime {
     /// Passes the open window and the empty ones up to that of a time. Returns whether the time is in the window that is open then.
-    fn flush_until(&mut self, time: &Number, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn flush_until(&mut self, time: &Number, turn: &mut Turn<'_>) -> Outcome<bool> {
         let Some(start) = self.start.clone() else {
             self.start = Some(match self.is_aligned {
                 true => fields::subtract(time, &fields::computed(arithmetic::modulo(time, &self.length))?)?,
@@ -222,7 +222,7 @@ impl FixedTime {
 }
 
 impl Node for FixedTime {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if let Some(time) = fields::time(value)? {
             let time = time.clone();
             if !self.flush_until(&time, turn)? {
@@ -240,7 +240,7 @@ impl Node for FixedTime {
         Ok(true)
     }
 
-    fn due(&mut self, _: TimerId, turn: &mut Turn<'_>) -> Result<(), Thrown> {
+    fn due(&mut self, _: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
         self.flush = None;
         if let Some(start) = &self.start {
             self.start = Some(fields::add(start, &self.length)?);
@@ -264,7 +264,7 @@ impl Node for FixedTime {
     }
 }
 
-fn fixed_time(args: &mut Args<'_>, is_aligned: bool) -> Result<Value, Thrown> {
+fn fixed_time(args: &mut Args<'_>, is_aligned: bool) -> Outcome {
     let (length, _) = args.seconds()?;
     let options = args.options().cloned().unwrap_or_default();
     let flush_after_us = state::number(&options, "flush-after").map(|seconds| fields::to_us(&seconds).max(0));
@@ -279,12 +279,12 @@ fn fixed_time(args: &mut Args<'_>, is_aligned: bool) -> Result<Value, Thrown> {
 }
 
 /// `(fixed-time-window n [{:flush-after s}] c…)`
-pub(super) fn fixed_time_window(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn fixed_time_window(args: &mut Args<'_>) -> Outcome {
     fixed_time(args, false)
 }
 
 /// `(fixed-offset-time-window n [{:flush-after s}] c…)`
-pub(super) fn fixed_offset_time_window(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn fixed_offset_time_window(args: &mut Args<'_>) -> Outcome {
     fixed_time(args, true)
 }
 
@@ -302,7 +302,7 @@ struct PredictLinear {
 }
 
 impl PredictLinear {
-    fn fit(&self) -> Result<(Number, Number), Thrown> {
+    fn fit(&self) -> Outcome<(Number, Number)> {
         let count = Number::Int(self.points.len() as i64);
         let zero = Number::Int(0);
         let mut sums = [zero.clone(), zero.clone(), zero.clone(), zero];
@@ -322,7 +322,7 @@ impl PredictLinear {
 }
 
 impl Node for PredictLinear {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         let (Some(metric), Some(time)) = (fields::metric(value)?, fields::time(value)?) else {
             return Ok(true);
         };
@@ -372,7 +372,7 @@ impl Node for PredictLinear {
 }
 
 /// `(predict-linear n s [r] c…)`
-pub(super) fn predict_linear(args: &mut Args<'_>) -> Result<Value, Thrown> {
+pub(super) fn predict_linear(args: &mut Args<'_>) -> Outcome {
     let (size, ahead) = (size(args)?, args.number()?);
     let refit_us = match args.peek() {
         Some(Value::Number(_)) => Some(fields::to_us(&args.number()?)),

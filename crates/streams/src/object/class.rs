@@ -44,6 +44,8 @@ classes! {
     THROWABLE = "java.lang.Throwable": Some(&OBJECT);
     EXCEPTION = "java.lang.Exception": Some(&THROWABLE);
     ERROR = "java.lang.Error": Some(&THROWABLE);
+    STACK_OVERFLOW = "java.lang.StackOverflowError": Some(&ERROR);
+    OUT_OF_MEMORY = "java.lang.OutOfMemoryError": Some(&ERROR);
     ASSERTION_ERROR = "java.lang.AssertionError": Some(&ERROR);
     RUNTIME_EXCEPTION = "java.lang.RuntimeException": Some(&EXCEPTION);
     ARITHMETIC = "java.lang.ArithmeticException": Some(&RUNTIME_EXCEPTION);

@@ -82,7 +82,7 @@ impl Printer {
             }
             Value::Native(native) => self.plain(format_args!("#<function {}>", native.name)),
             Value::Bound(bound) => self.plain(format_args!("#<function {}>", bound.native.name)),
-            Value::Stream(number) => self.plain(format_args!("#<stream {number}>")),
+            Value::Stream(node) => self.plain(format_args!("#<stream {}>", node.number())),
             Value::Var(var) => self.plain(format_args!("#'{}/{}", var.namespace, var.name)),
             Value::Atom(atom) => {
                 let name = match atom.sort {

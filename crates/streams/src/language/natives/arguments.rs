@@ -2,7 +2,7 @@
 
 use arcstr::ArcStr;
 
-use crate::arithmetic::{self, ArithmeticError};
+use crate::arithmetic;
 use crate::language::classes::cannot_cast;
 use crate::language::error::{EvalError, Outcome};
 use crate::number::Number;
@@ -36,16 +36,6 @@ pub(in crate::language) fn count(value: &Value) -> Outcome<usize> {
 /// A text.
 pub(in crate::language) fn text(value: &Value) -> Outcome<&ArcStr> {
     value.as_text().ok_or_else(|| cannot_cast(value, &class::STRING))
-}
-
-/// The exception of an arithmetic error.
-pub(in crate::language) fn arithmetic_error(error: ArithmeticError) -> EvalError {
-    match error {
-        ArithmeticError::Overflow => EvalError::throw(&class::ARITHMETIC, "integer overflow"),
-        ArithmeticError::DivideByZero => EvalError::throw(&class::ARITHMETIC, "Divide by zero"),
-        ArithmeticError::NotFinite => EvalError::throw(&class::NUMBER_FORMAT, "Infinite or NaN"),
-        ArithmeticError::TooBig => EvalError::too_much_memory(),
-    }
 }
 
 fn text_of(number: &Number) -> String {

@@ -125,7 +125,7 @@ natives! {
         " tree", 3, 3, "", tree;
         " lazy", 1, 1, "", |m, a| m.call(&a[0].clone(), &mut []);
         " range", 2, 2, "", |m, a| {
-            let next = arithmetic::add(number(&a[0])?, number(&a[1])?).map_err(super::arguments::arithmetic_error)?;
+            let next = arithmetic::add(number(&a[0])?, number(&a[1])?).map_err(EvalError::from)?;
             let rest = part(m, "range", &mut [Value::Number(next), a[1].clone()]);
             cell(m, a[0].clone(), rest)
         };

@@ -3,7 +3,7 @@
 use num_bigint::BigInt;
 use std::cmp::Ordering;
 
-use super::arguments::{arithmetic_error, count, integer, number, text};
+use super::arguments::{count, integer, number, text};
 use crate::arithmetic::{self, ArithmeticError};
 use crate::language::classes::cannot_cast;
 use crate::language::error::{EvalError, Outcome};
@@ -100,7 +100,7 @@ natives! {
 type Operation = fn(&Number, &Number) -> Result<Number, ArithmeticError>;
 
 fn wrap(result: Result<Number, ArithmeticError>) -> Outcome {
-    result.map(Value::Number).map_err(arithmetic_error)
+    result.map(Value::Number).map_err(EvalError::from)
 }
 
 fn two(operation: Operation, a: &Value, b: &Value) -> Outcome {

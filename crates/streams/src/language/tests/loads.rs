@@ -2,8 +2,12 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::language::budget::{Budget, Limits};
+use super::graph;
+use crate::collections::element::Element as _;
+use crate::graph::{Node, Turn};
+use crate::language::budget::Limits;
 use crate::language::error::{Outcome, Reason};
 use crate::language::host::{Host, Level, Nowhere};
 use crate::language::machine::{Expansion, Machine};
@@ -11,7 +15,7 @@ use crate::language::world::Library;
 use crate::print::to_text;
 use crate::value::Value;
 
-/// A folder with files, and streams that add one to what they get.
+/// A folder with files.
 #[derive(Default)]
 struct Folder {
     files: BTreeMap<String, String>,
@@ -25,9 +29,10 @@ impl Folder {
     }
 
     /// What the first file evaluates to.
-    fn load(&mut self) -> Result<String, String> {
-        let (world, text) = (crate::language::clojure(), self.files["main.clj"].clone());
-        let mut machine = Machine::new(&world, self, Limits::EVENT);
+    fn load(self) -> Result<String, String> {
+        let text = self.files["main.clj"].clone();
+        let mut graph = graph(self);
+        let mut machine = Machine::new(&mut graph, Limits::EVENT);
         let value = machine.load(&text, "main.clj").map_err(|error| error.to_string())?;
         machine.realize(&value).map(|value| to_text(&value, true)).map_err(|error| error.to_string())
     }
@@ -65,10 +70,6 @@ impl Host for Folder {
     fn log(&mut self, level: Level, text: &str) {
         self.inner.log(level, text);
     }
-
-    fn call_stream(&mut self, _: u32, arguments: &mut [Value], _: &mut Budget) -> Outcome {
-        Ok(Value::vector(arguments.iter().cloned()))
-    }
 }
 
 #[test]
@@ -90,7 +91,7 @@ fn namespaces_are_loaded_from_files() {
         ("(require '[clojure.string :as s]) `(s/join x)", "(clojure.string/join user/x)"),
     ];
     for (text, want) in table {
-        let mut folder = Folder::of(&[("main.clj", text), ("a/my_lib.clj", library)]);
+        let folder = Folder::of(&[("main.clj", text), ("a/my_lib.clj", library)]);
         assert_eq!(folder.load(), Ok(want.to_owned()), "{text}");
     }
 }
@@ -153,15 +154,26 @@ fn files_that_load_each_other_are_a_mistake() {
     assert!(error.contains("a.clj is loaded by a file that it loads"), "{error}");
 }
 
+/// A stream that matches one number.
+#[derive(Debug)]
+struct IsSeven;
+
+impl Node for IsSeven {
+    fn push(&mut self, value: &mut Value, _: &mut Turn<'_>) -> Outcome<bool> {
+        Ok(value.equal(&7_i64.into()))
+    }
+}
+
 #[test]
-fn streams_and_the_environment_are_asked_of_the_host() {
-    let (world, mut folder) = (crate::language::clojure(), Folder::default());
-    let mut machine = Machine::new(&world, &mut folder, Limits::EVENT);
+fn streams_are_functions_and_the_environment_is_asked_of_the_host() {
+    let mut graph = graph(Folder::default());
+    let stream = graph.add(Box::new(IsSeven), &[]);
+    let mut machine = Machine::new(&mut graph, Limits::EVENT);
     let function = machine
-        .load("(fn [s e] [(s e) (System/getenv \"HOME\") (System/getenv \"X\")])", "t")
+        .load("(fn [s e] [(s e) (s 5) (System/getenv \"HOME\") (System/getenv \"X\")])", "t")
         .expect("it is right");
-    let result = machine.call(&function, &mut [Value::Stream(3), 7_i64.into()]).expect("it is called");
-    assert_eq!(to_text(&result, true), "[[7] \"/root\" nil]");
+    let result = machine.call(&function, &mut [Value::Stream(stream), 7_i64.into()]).expect("it is called");
+    assert_eq!(to_text(&result, true), "[true false \"/root\" nil]");
 }
 
 type IsExpected = fn(&Reason) -> bool;
@@ -193,8 +205,8 @@ fn each_limit_has_its_outcome_and_cannot_be_caught() {
         }),
     ];
     for (text, expected) in table {
-        let (world, mut host) = (crate::language::clojure(), Nowhere::default());
-        let mut machine = Machine::new(&world, &mut host, Limits::EVENT);
+        let mut graph = graph(Nowhere::default());
+        let mut machine = Machine::new(&mut graph, Limits::EVENT);
         let function = machine.load(text, "t").expect("it is right");
         let error = machine.call(&function, &mut []).map(|value| to_text(&value, true)).expect_err(text);
         assert!(expected(error.reason()), "{text}: {error}");
@@ -209,8 +221,8 @@ fn long_chains_are_dropped_without_a_deep_stack() {
         "(fn [] (reduce (fn [a i] (let [b (atom nil)] (reset! a b) b)) (atom nil) (range 100000)) 1)",
     ];
     for text in texts {
-        let (world, mut host) = (crate::language::clojure(), Nowhere::default());
-        let mut machine = Machine::new(&world, &mut host, Limits::LOAD);
+        let mut graph = graph(Nowhere::default());
+        let mut machine = Machine::new(&mut graph, Limits::LOAD);
         let function = machine.load(text, "t").expect("it is right");
         machine.call(&function, &mut []).expect(text);
     }
@@ -220,8 +232,8 @@ fn long_chains_are_dropped_without_a_deep_stack() {
 fn deep_expressions_in_deep_calls_stay_within_a_thread_s_stack() {
     let long = "inc ".repeat(190);
     for text in [format!("(fn f [x] (-> (f x) {long}))"), format!("(fn f [x] (inc (f (-> x {long}))))")] {
-        let (world, mut host) = (crate::language::clojure(), Nowhere::default());
-        let mut machine = Machine::new(&world, &mut host, Limits { depth: u32::MAX, ..Limits::LOAD });
+        let mut graph = graph(Nowhere::default());
+        let mut machine = Machine::new(&mut graph, Limits { depth: u32::MAX, ..Limits::LOAD });
         let function = machine.load(&text, "t").expect("it is right");
         let error = machine
             .call(&function, &mut [1_i64.into()])
@@ -255,11 +267,12 @@ crate::macros! {
 
 #[test]
 fn other_namespaces_have_natives_and_macros() {
-    let (world, mut host) = (crate::language::clojure(), Nowhere::default());
+    let mut graph = graph(Nowhere::default());
+    let world = Arc::clone(&graph.evaluation.world);
     world.add(Library { namespace: "riemann.test", natives: PLACES, macros: TWICE });
     world.alias(&"user".into(), "t", "riemann.test");
     world.refer_all(&"user".into(), "riemann.test");
-    let mut machine = Machine::new(&world, &mut host, Limits::LOAD);
+    let mut machine = Machine::new(&mut graph, Limits::LOAD);
     let value = machine.load("(let [x 1]\n (twice (place)))\n", "t").expect("it is right");
     assert_eq!(to_text(&value, true), "[\"t:2:9\" \"t:2:9\" true]");
     let value = machine.load("[(t/place) (riemann.test/twice 1)]", "t").expect("it is right");

@@ -93,9 +93,9 @@ proptest! {
     #[test]
     fn any_code_ends_within_its_budget(text in code()) {
         let text = closed(&text);
-        let (world, mut host) = (crate::language::clojure(), Nowhere::default());
+        let mut graph = graph(Nowhere::default());
         let limits = Limits { steps: 20_000, depth: 500, memory_bytes: 4 << 20 };
-        let mut machine = Machine::new(&world, &mut host, limits);
+        let mut machine = Machine::new(&mut graph, limits);
         if let Ok(value) = machine.load(&text, "t") {
             let _ended = machine.realize(&value).is_ok();
         }

@@ -71,3 +71,25 @@ fn exceptions_of_forks_go_to_the_handler_around_them() {
     assert!(outputs.starts_with("m2,^h E:riemann exception,t0,:error,description="), "{outputs}");
     assert!(outputs.contains("#java.lang.NullPointerException,event=^h"), "{outputs}");
 }
+
+#[test]
+fn a_handler_gets_the_event_and_the_exception_though_the_stream_had_the_event() {
+    let throw = "(throw (RuntimeException. \"no\"))";
+    let table = [
+        format!("(coalesce-with-event :service (fn [e all] {throw}))"),
+        format!("(part-time-fast 5 nothing (fn [bin e] {throw}) nothing)"),
+        format!("(part-time-simple 5 nothing (fn [state e] 1) (fn [state e] {throw}) nothing)"),
+        format!("(smap (fn [e] {throw}) out)"),
+    ];
+    for stream in table {
+        let handler = "(fn [e] (note (:event e) (.getMessage (:exception e))))";
+        let mut rig = Rig::new(&format!("(exception-stream {handler} {stream})"));
+        rig.run("a");
+        assert_eq!(rig.outputs(), "a-no", "{stream}");
+    }
+    for stream in ["(adjust [:metric identity] out)", "(with :a 1 out)", "(default :a 1 out)"] {
+        let mut rig = Rig::new(&format!("(exception-stream (fn [e] (note (:event e))) {stream})"));
+        rig.run("5");
+        assert_eq!(rig.outputs(), "5", "{stream}");
+    }
+}

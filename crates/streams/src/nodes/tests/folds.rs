@@ -78,7 +78,7 @@ fn folds_with_functions_points_and_what_cannot_be_computed() {
 #[test]
 fn each_fold_is_in_a_table_of_the_tests() {
     for row in crate::folds::table::FOLDS {
-        let name = format!("folds/{}", row.name);
+        let name = format!("folds/{}", row.native.name);
         let text = include_str!("folds.rs");
         assert!(text.contains(&format!("\"{name}\"")) || text.contains(&format!("({name} ")), "{name}");
     }

@@ -1,6 +1,7 @@
 //! How expressions of predicates are rewritten and taken apart.
 
 use super::rig::{Rig, read};
+use crate::language::namespace::Entry;
 use crate::nodes::forms;
 use crate::print::to_text;
 
@@ -127,4 +128,15 @@ fn forms_that_are_too_deep_are_refused() {
     }
     assert!(forms::rewrite(&form).is_err());
     assert!(forms::predicate(&form).is_err());
+}
+
+#[test]
+fn each_macro_of_the_reference_is_one_of_the_language() {
+    let world = crate::language::clojure();
+    crate::nodes::library::add(&world);
+    let namespaces = world.namespaces();
+    let names = &namespaces.get("riemann.streams").unwrap().names;
+    for (name, _) in forms::MACROS {
+        assert!(matches!(names.get(*name).map(|named| &named.entry), Some(Entry::Macro(_))), "{name}");
+    }
 }

@@ -1,7 +1,9 @@
 //! What outside data can fill has a limit, and what happens there is counted.
 
-use super::rig::Rig;
+use super::rig::{Rig, event};
 use crate::graph::{Limit, Limits};
+use crate::language::budget;
+use crate::language::error::Reason;
 
 #[test]
 fn full_windows_drop_or_flush_and_are_counted() {
@@ -119,7 +121,7 @@ fn atoms_keep_events() {
         let atom = std::sync::Arc::new(Atom::new(Sort::Atom, Value::Nil));
         let node = construct(&mut rig.graph, name, &[Value::Atom(std::sync::Arc::clone(&atom))]).unwrap();
         let Value::Stream(node) = node else { panic!("a stream") };
-        rig.stream = crate::graph::NodeId::of(node);
+        rig.stream = node;
         rig.run("a b c");
         assert_eq!(super::rig::show(&atom.get()), want, "{name}");
     }
@@ -137,8 +139,47 @@ fn each_stream_is_in_a_table_of_the_tests() {
     for row in crate::nodes::table::STREAMS {
         let is_called =
             |name: &str| texts.contains(&format!("({name} ")) || texts.contains(&format!("({name})"));
-        let name = row.name.strip_suffix("-fn").unwrap_or(row.name);
+        let name = row.native.name.strip_suffix("-fn").unwrap_or(row.native.name);
         let by_macro = name.strip_suffix('*').is_some_and(is_called);
         assert!(is_called(name) || by_macro || texts.contains(&format!("\"{name}\"")), "{name}");
     }
+}
+
+#[test]
+fn functions_and_streams_within_each_other_end_at_the_bounds_of_one_stack() {
+    let table = [
+        "(reduce (fn [below _] (smap* (fn [e] (below e)))) out (range 100000))",
+        "(reduce (fn [below _] (smap* (fn f ([e] (f 100 e)) ([n e] (if (= n 0) (below e) (f (dec n) e))))))
+            out (range 100000))",
+        "(let [a (atom nil)] (sdo (reset! a (fn [e] ((sdo (fn [e] (@a e))) e)))))",
+    ];
+    for text in table {
+        let mut rig = Rig::new(text);
+        let thrown = rig.graph.push(rig.stream, &event("a")).map_err(|error| error.class().name);
+        let (caught, more) = rig.graph.take_caught();
+        let caught: Vec<_> = caught.iter().map(|caught| caught.error.class().name).collect();
+        let all: Vec<_> = thrown.err().into_iter().chain(caught).collect();
+        assert_eq!((&all[..], more), (&["java.lang.StackOverflowError"][..], 0), "{text}");
+        assert_eq!(rig.graph.evaluation.budget.depth(), 0, "{text}");
+        assert_eq!(rig.outputs(), "", "{text}");
+    }
+}
+
+#[test]
+fn an_event_and_a_timer_have_one_budget_for_all_functions_that_they_reach() {
+    let count = "(dotimes [_ 2000])";
+    let text = format!(
+        "(sdo (fn [e] {count} (note 1)) (smap (fn [e] {count} (note 2)) out) (periodically-until-expired 1 (fn [] {count} (note 3))))"
+    );
+    let mut rig = Rig::new(&text);
+    rig.graph.evaluation.event_limits = budget::Limits { steps: 10_000, ..budget::Limits::EVENT };
+    rig.run("a");
+    rig.graph.evaluation.event_limits = budget::Limits { steps: 15_000, ..budget::Limits::EVENT };
+    rig.run("a +2");
+    let (caught, _) = rig.graph.take_caught();
+    assert_eq!(rig.outputs(), "1 1 2 3 @1 3 @2 3");
+    assert!(
+        !caught.is_empty()
+            && caught.iter().all(|caught| matches!(caught.error.reason(), Reason::TooManySteps))
+    );
 }

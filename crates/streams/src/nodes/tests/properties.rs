@@ -25,7 +25,7 @@ const WITH_STATE: &[&str] = &[
     "(throttle 2 3 out)",
     "(rollup 2 3 out)",
     "(batch 3 3 out)",
-    "(part-time-simple 3 nothing conj (fn [all start end] (note start end all)))",
+    "(part-time-simple 3 nothing add-last (fn [all start end] (note start end all)))",
     "(part-time-fast 3 nothing (fn [bin e] (note e)) (fn [bin start end] (note start end)))",
     "(periodically-until-expired 2 (fn [] (note 1)))",
     "(coalesce 2 out)",

@@ -1,26 +1,29 @@
-//! A small interpreter that makes streams from text, and a notation for events and outputs.
+//! Streams from the text of a config, and a notation for events and outputs.
 //!
 //! An event is one word: `a` has service a, `:ok` state ok, `^h` host h, `#x` tag x, `m5t10l3` metric 5, time 10 and ttl 3, `dc=x`
 //! any field; joined by commas, and `{}` without any. `[a b]` is a vector, `3`, `nil`, `true` are themselves. In inputs `+2`
 //! advances the clock by two seconds. In outputs `@2` stands before what came at second 2, `!` is an exception, and `T:a` was sent to
 //! `(to T)`.
 
+use std::any::Any;
 use std::sync::{Arc, Mutex};
 
 use arcstr::{ArcStr, literal};
 
-use crate::arithmetic;
-use crate::collections::map::Map;
 use crate::event::{Event, Field};
-use crate::folds::{self, Folding};
-use crate::graph::{Caller, Graph, Limits, Node, NodeId, Turn};
-use crate::nodes::predicate::{Comparison, Matcher, is_tagged, tags_of};
-use crate::nodes::{construct, fields, forms, table};
+use crate::graph::{Graph, Limits, Node, NodeId, Turn};
+use crate::language::budget;
+use crate::language::error::Outcome;
+use crate::language::evaluation::Evaluation;
+use crate::language::host::{Host, Level};
+use crate::language::load::LoadError;
+use crate::language::machine::{ANY, Machine};
+use crate::nodes::fields;
+use crate::nodes::predicate::{Matcher, is_tagged, tags_of};
 use crate::number::Number;
 use crate::print::to_str;
 use crate::reader::Reader;
 use crate::reader::names::NoNames;
-use crate::thrown::{Thrown, class};
 use crate::value::Value;
 
 type Log = Arc<Mutex<Vec<(i64, String)>>>;
@@ -30,162 +33,92 @@ type Log = Arc<Mutex<Vec<(i64, String)>>>;
 struct Note(String, Log);
 
 impl Node for Note {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.1.lock().unwrap().push((turn.now_us(), format!("{}{}", self.0, show(value))));
         Ok(true)
     }
 }
 
-/// Evaluates forms.
-#[derive(Debug)]
-pub(super) struct Interpreter {
-    log: Log,
+/// What a test's streams call besides Clojure's functions.
+const PRELUDE: &str = "
+    (defmacro to [name] (list 'to-note (str name)))
+    (defn nothing [& _] nil)
+    (defn add-last [all value] (conj (or all []) value))
+    (defn total [numbers] (reduce + 0 numbers))
+    (defn service-of [event] (:service event))
+    (defn max-metric [a b] (if (< (:metric a) (:metric b)) b a))";
+
+/// The log of the rig that calls a native.
+fn log_of(machine: &mut Machine<'_>) -> Log {
+    let host = machine.host.as_any().downcast_mut::<Notes>();
+    Arc::clone(&host.expect("the natives of a rig are called in a rig").0)
 }
 
-fn wrong(what: &str) -> Thrown {
-    Thrown::new(class::RUNTIME, what)
-}
-
-impl Caller for Interpreter {
-    fn call(&self, graph: &mut Graph, function: &Value, args: &[Value]) -> Result<Value, Thrown> {
-        match function {
-            Value::Keyword(name) => Ok(fields::named(&args[0], name).clone()),
-            Value::Set(set) => Ok(set.get(&args[0]).cloned().unwrap_or_default()),
-            Value::Stream(stream) => Ok(Value::Bool(graph.push(NodeId::of(*stream), &args[0])?)),
-            Value::Symbol(name) => self.builtin(graph, &name.name, args),
-            Value::List(closure) => {
-                let parts: Vec<Value> = closure.iter().cloned().collect();
-                let [_, Value::Vector(parameters), body, Value::Map(env)] = &parts[..] else {
-                    return Err(wrong("no closure"));
-                };
-                let mut env = (**env).clone();
-                parameters.iter().zip(args).for_each(|(name, value)| env.insert(name.clone(), value.clone()));
-                self.eval(graph, body, &env)
-            }
-            _ => Err(Thrown::new(class::CLASS_CAST, "not a function")),
-        }
-    }
-}
-
-impl Interpreter {
-    fn eval(&self, graph: &mut Graph, form: &Value, env: &Map<Value>) -> Result<Value, Thrown> {
-        match form {
-            Value::Symbol(_) => Ok(env.get(form).unwrap_or(form).clone()),
-            Value::Vector(vector) => {
-                let values: Result<Vec<Value>, Thrown> =
-                    vector.iter().map(|part| self.eval(graph, part, env)).collect();
-                values.map(Value::vector)
-            }
-            Value::Map(map) => {
-                let entry = |(key, value): (&Value, &Value)| Ok((key.clone(), self.eval(graph, value, env)?));
-                map.iter().map(entry).collect::<Result<Vec<_>, Thrown>>().map(Value::map)
-            }
-            Value::List(list) if !list.is_empty() => self.eval_list(graph, form, env),
-            _ => Ok(form.clone()),
-        }
-    }
-
-    fn eval_list(&self, graph: &mut Graph, form: &Value, env: &Map<Value>) -> Result<Value, Thrown> {
-        if let Some(expanded) = forms::expand(form)? {
-            return self.eval(graph, &expanded, env);
-        }
-        let parts = fields::items(form).unwrap();
-        let head = parts[0].as_symbol().cloned().unwrap_or_default();
-        match (head.as_str(), &parts[1..]) {
-            ("fn", [parameters, body]) => {
-                let env = Value::Map(Arc::new(env.clone()));
-                return Ok(Value::list([Value::symbol("closure"), parameters.clone(), body.clone(), env]));
-            }
-            ("let", [bound, body]) => {
-                let mut env = env.clone();
-                for pair in fields::items(bound).unwrap().chunks(2) {
-                    let value = self.eval(graph, &pair[1], &env)?;
-                    env.insert(pair[0].clone(), value);
-                }
-                return self.eval(graph, body, &env);
-            }
-            ("or", tests) => {
-                for test in tests {
-                    let value = self.eval(graph, test, env)?;
-                    if value.is_true() {
-                        return Ok(value);
-                    }
-                }
-                return Ok(Value::Nil);
-            }
-            ("to", [name]) => {
-                let note = Note(format!("{}:", name.as_symbol().unwrap()), Arc::clone(&self.log));
-                return Ok(Value::Stream(graph.add(Box::new(note), &[]).number()));
-            }
-            _ => {}
-        }
-        let args: Result<Vec<Value>, Thrown> =
-            parts[1..].iter().map(|arg| self.eval(graph, arg, env)).collect();
-        let args = args?;
-        if table::find(&head).is_some() && !env.get(&parts[0]).is_some_and(Value::is_true) {
-            return construct(graph, &head, &args);
-        }
-        let function = self.eval(graph, &parts[0], env)?;
-        self.call(graph, &function, &args)
-    }
-
-    fn builtin(&self, graph: &mut Graph, name: &str, args: &[Value]) -> Result<Value, Thrown> {
-        let number = |at: usize| fields::number(&args[at]);
-        let now_us = graph.now_us();
-        if let Some(fold) = name.strip_prefix("folds/").and_then(folds::table::find) {
-            let mut call = |function: &Value, args: &[Value]| self.call(graph, function, args);
-            return fold.call(args, &mut Folding { now_us, call: &mut call });
-        }
-        if let Some(comparison) = Comparison::of(name) {
-            return comparison.holds(&args[0], &args[1]).map(Value::Bool);
-        }
-        let result = match (name, args) {
-            ("+", []) => Ok(Number::Int(0)),
-            ("+", [_, _]) => arithmetic::add(number(0)?, number(1)?),
-            ("*", [_, _]) => arithmetic::multiply(number(0)?, number(1)?),
-            ("identity", [value]) => return Ok(value.clone()),
-            ("total", [list]) => {
-                let total = fields::items(list).unwrap();
-                return total
-                    .iter()
-                    .try_fold(Number::Int(0), |sum, value| fields::add(&sum, fields::number(value)?))
-                    .map(Value::Number);
-            }
-            ("max-metric", [a, b]) => {
-                let (a_metric, b_metric) = (fields::metric(a)?, fields::metric(b)?);
-                let (Some(a_metric), Some(b_metric)) = (a_metric, b_metric) else { return Err(wrong("nil")) };
-                return Ok(if fields::is_less(a_metric, b_metric) { b.clone() } else { a.clone() });
-            }
-            ("nothing", _) => return Ok(Value::Nil),
-            ("conj", [Value::Nil, new]) => return Ok(Value::vector([new.clone()])),
-            ("conj", [list, new]) => {
-                let all = fields::items(list).unwrap().into_iter().chain([new.clone()]);
-                return Ok(Value::vector(all));
-            }
-            ("note", shown) => {
-                let text: Vec<String> = shown.iter().map(show).collect();
-                self.log.lock().unwrap().push((now_us, text.join("-")));
-                return Ok(Value::Nil);
-            }
-            ("riemann.common/match", [pattern, value]) => {
-                let node = graph.add(Box::new(Matches(Matcher::of(pattern))), &[]);
-                return Ok(Value::Bool(graph.push(node, value)?));
-            }
-            ("riemann.streams/tagged-all?", [tags, event]) => {
-                return Ok(Value::Bool(is_tagged(event, &tags_of(tags)?, true)));
-            }
-            ("service-of", [event]) => return Ok(fields::get(event, Field::Service).clone()),
-            _ => return Err(wrong(name)),
+crate::natives! {
+    NOTES = {
+        "to-note", 1, 1, "A stream that notes what it gets.", |m, a| {
+            let note = Note(format!("{}:", to_str(&a[0])), log_of(m));
+            Ok(Value::Stream(m.graph.add(Box::new(note), &[])))
         };
-        fields::computed(result).map(Value::Number)
+        "note", 0, ANY, "Notes values.", |m, a| {
+            let text: Vec<String> = a.iter().map(show).collect();
+            let now_us = m.graph.now_us();
+            log_of(m).lock().unwrap().push((now_us, text.join("-")));
+            Ok(Value::Nil)
+        };
     }
+
+    COMMON = {
+        "match", 2, 2, "Whether a pattern matches.", |m, a| {
+            let node = m.graph.add(Box::new(Matches(Matcher::of(&a[0]))), &[]);
+            m.graph.push(node, &a[1]).map(Value::Bool)
+        };
+    }
+
+    STREAMS = {
+        "tagged-all?", 2, 2, "Whether an event has all tags.", |_, a| Ok(is_tagged(&a[1], &tags_of(&a[0])?, true).into());
+    }
+}
+
+/// A world without files that has the log.
+#[derive(Debug)]
+struct Notes(Log);
+
+impl Host for Notes {
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn read_file(&mut self, _: &str) -> Result<String, String> {
+        Err("there are no files here".to_owned())
+    }
+
+    fn environment(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn milliseconds(&self) -> i64 {
+        0
+    }
+
+    fn host_name(&self) -> String {
+        "localhost".to_owned()
+    }
+
+    fn random(&mut self) -> u64 {
+        4
+    }
+
+    fn print(&mut self, _: &str) {}
+
+    fn log(&mut self, _: Level, _: &str) {}
 }
 
 #[derive(Debug)]
 struct Matches(Matcher);
 
 impl Node for Matches {
-    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Result<bool, Thrown> {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.0.is_match(value, turn)
     }
 }
@@ -206,19 +139,30 @@ impl Rig {
     }
 
     pub(super) fn with_limits(text: &str, limits: Limits) -> Rig {
-        Rig::at(text, limits, 0).unwrap_or_else(|thrown| panic!("{text}: {thrown}"))
+        Rig::at(text, limits, 0).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
-    pub(super) fn at(text: &str, limits: Limits, now_us: i64) -> Result<Rig, Thrown> {
+    pub(super) fn at(text: &str, limits: Limits, now_us: i64) -> Result<Rig, LoadError> {
         let log = Log::default();
-        let interpreter = Arc::new(Interpreter { log: Arc::clone(&log) });
-        let mut graph = Graph::new(Arc::clone(&interpreter) as _, now_us).with_limits(limits);
+        let world = crate::language::clojure();
+        crate::nodes::library::add(&world);
+        for (namespace, natives) in
+            [("user", NOTES), ("riemann.common", COMMON), ("riemann.streams", STREAMS)]
+        {
+            world.add_functions(namespace, natives);
+        }
+        let user = literal!("user");
+        world.refer_all(&user, "riemann.streams");
+        world.alias(&user, "folds", "riemann.folds");
+        let evaluation = Evaluation::new(Arc::new(world), Box::new(Notes(Arc::clone(&log))));
+        let mut graph = Graph::new(evaluation, now_us).with_limits(limits);
         let out = graph.add(Box::new(Note(String::new(), Arc::clone(&log))), &[]);
-        let form = read(text);
-        let env = Map::from_iter([(Value::symbol("out"), Value::Stream(out.number()))]);
-        let stream = interpreter.eval(&mut graph, &form, &env)?;
+        graph.evaluation.world.intern(&user, &literal!("out")).set(Value::Stream(out));
+        let mut machine = Machine::new(&mut graph, budget::Limits::LOAD);
+        machine.load(PRELUDE, "prelude").expect("it is right");
+        let stream = machine.load(text, "test")?;
         let Value::Stream(stream) = stream else { panic!("{text} is no stream") };
-        Ok(Rig { graph, stream: NodeId::of(stream), log, throws: false })
+        Ok(Rig { graph, stream, log, throws: false })
     }
 
     /// Gives it the inputs.

@@ -39,7 +39,7 @@ const VECTORS: &[(&str, &str, &str)] = &[
         ("(rollup 2 5 out)", "a b c d +5 e f +5 g +5 +5", "[a] [b] @5 [c d] [e] @10 [f] [g]"),
         ("(batch 3 5 out)", "a b c d +5 e +1 +5 +5", "[a b c] @5 [d] @10 [e]"),
         (
-            "(part-time-simple 5 nothing conj (fn [all start end] (note start end all)))",
+            "(part-time-simple 5 nothing add-last (fn [all start end] (note start end all)))",
             "+1 a +2 b +3 c +10 d +5",
             "@5 0-5-[a b] @10 5-10-[c] @20 15-20-[d]",
         ),

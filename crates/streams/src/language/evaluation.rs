@@ -1,0 +1,84 @@
+//! What all evaluations of one config share, at load time and for each event.
+//!
+//! The graph owns it, and a [`Machine`](super::machine::Machine) works on it through the graph. So a function of the config that
+//! calls a stream, and a stream that calls a function, use the same budget and the same stack, however they are nested.
+
+use std::sync::Arc;
+
+use arcstr::ArcStr;
+
+use super::budget::{Budget, Limits};
+use super::diagnostic::Diagnostic;
+use super::error::EvalError;
+use super::host::Host;
+use super::world::World;
+use crate::object::reference::Var;
+use crate::position::Position;
+use crate::value::Value;
+
+/// See the module's header.
+pub struct Evaluation {
+    /// What the config defined.
+    pub world: Arc<World>,
+    /// The world outside.
+    pub host: Box<dyn Host>,
+    /// What is left to use.
+    pub budget: Budget,
+    /// What each event and each timer may use.
+    pub event_limits: Limits,
+    /// The current namespace.
+    pub namespace: ArcStr,
+    /// Arguments and locals of the functions that run.
+    pub(super) stack: Vec<Value>,
+    /// What `binding` bound, the innermost last.
+    pub(super) bindings: Vec<(Arc<Var<Value>>, Value)>,
+    /// Files that are being loaded, the innermost last.
+    pub(super) loading: Vec<ArcStr>,
+    /// Mistakes of the files that are being loaded.
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// What ended the evaluation of a file.
+    pub(super) ended: Option<EvalError>,
+    /// The value of the last form at the top level.
+    pub(super) last: Value,
+    /// How many loads are running, one inside the other.
+    pub(super) loads: u32,
+    /// Where the native function was called that runs, while a config is loaded.
+    pub(super) here: Position,
+    /// What `with-out-str` has of what is printed, the innermost last.
+    pub(super) printed: Vec<String>,
+}
+
+impl Evaluation {
+    /// For a config that is not loaded yet, in namespace `user`.
+    pub fn new(world: Arc<World>, host: Box<dyn Host>) -> Evaluation {
+        Evaluation {
+            world,
+            host,
+            budget: Budget::new(Limits::EVENT),
+            event_limits: Limits::EVENT,
+            namespace: arcstr::literal!("user"),
+            stack: Vec::new(),
+            bindings: Vec::new(),
+            loading: Vec::new(),
+            diagnostics: Vec::new(),
+            ended: None,
+            last: Value::Nil,
+            loads: 0,
+            here: Position::default(),
+            printed: Vec::new(),
+        }
+    }
+
+    /// Fills the budget for an event or a timer, unless something runs already: what is nested uses what is left.
+    pub fn begin_event(&mut self) {
+        if self.loads == 0 && self.budget.depth() == 0 {
+            self.budget = Budget::new(self.event_limits);
+        }
+    }
+}
+
+impl std::fmt::Debug for Evaluation {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Evaluation").field("budget", &self.budget).finish_non_exhaustive()
+    }
+}
