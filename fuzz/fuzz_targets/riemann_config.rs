@@ -3,8 +3,12 @@
 
 #![no_main]
 
+use std::sync::Arc;
+
 use libfuzzer_sys::fuzz_target;
+use streams::graph::Graph;
 use streams::language::budget::Limits;
+use streams::language::evaluation::Evaluation;
 use streams::language::host::Nowhere;
 use streams::language::machine::Machine;
 
@@ -12,8 +16,9 @@ use streams::language::machine::Machine;
 const LIMITS: Limits = Limits { steps: 20_000, depth: 300, memory_bytes: 8 << 20 };
 
 fuzz_target!(|text: &str| {
-    let (world, mut host) = (streams::language::clojure(), Nowhere::default());
-    let mut machine = Machine::new(&world, &mut host, LIMITS);
+    let evaluation = Evaluation::new(Arc::new(streams::language::clojure()), Box::new(Nowhere::default()));
+    let mut graph = Graph::new(evaluation, 0);
+    let mut machine = Machine::new(&mut graph, LIMITS);
     if let Ok(value) = machine.load(text, "fuzz")
         && let Ok(value) = machine.realize(&value)
     {
