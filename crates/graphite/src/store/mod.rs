@@ -89,6 +89,8 @@ pub struct Store {
     /// The part from which the next job comes.
     turn: AtomicUsize,
     draining: AtomicBool,
+    /// Held while points move from one part to another, and while somebody looks for points in one part after the other: they would be missed.
+    moving: Mutex<()>,
     /// The series whose file is replaced by one with other archives.
     migrating: Mutex<Option<Vec<u8>>>,
     updates: Mutex<Rate>,
@@ -127,6 +129,7 @@ impl Store {
             pushed_up_to: AtomicU64::new(0),
             turn: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
+            moving: Mutex::new(()),
             migrating: Mutex::new(None),
             updates: Mutex::new(Rate::new(u64::from(options.updates_per_second_max), 1)),
             creates: Mutex::new(Rate::new(u64::from(options.creates_per_minute_max), 60)),
@@ -175,6 +178,7 @@ impl Store {
 
     /// Every point of the blocks before this one is in its file, or was refused. Sync the tree after this call, then settle them.
     pub fn written_up_to(&self) -> u64 {
+        let _nothing_moves = locked(&self.moving);
         let pushed = self.pushed_up_to.load(Relaxed);
         let oldest = self.parts.iter().filter_map(|part| locked(part).oldest_block()).min();
         oldest.map_or(pushed, |oldest| oldest.min(pushed))

@@ -112,13 +112,13 @@ impl Store {
     }
 
     /// Removes the name of a series that has no file, and had no points since the start. True when it was removed.
-    fn remove_if_gone<T: FileTree>(&self, tree: &T, name: &[u8]) -> bool {
+    pub(super) fn remove_if_gone<T: FileTree>(&self, tree: &T, name: &[u8]) -> bool {
         let Ok(located) = path_of(name, self.options.names) else { return false };
+        let (part, hash) = self.part_of(name);
+        // No point can come while the part is locked, and no series can get this name.
+        let part = locked(part);
         // What cannot be looked at may be there.
         let is_there = located.paths().any(|path| tree.exists(path) != Ok(false));
-        let (part, hash) = self.part_of(name);
-        // No point can come while the part is locked.
-        let part = locked(part);
         let is_active = part.find(hash, name).is_some();
         !is_there && !is_active && self.remove_name(name, &part)
     }

@@ -22,6 +22,7 @@ impl Store {
         }
         let located = |name: &[u8]| path_of(name, self.options.names).map_err(|_| ChangeError::BadName);
         let (old, new) = (located(from)?, located(to)?);
+        let _moving = locked(&self.moving);
         let mut parts = self.parts_of(from, to);
         if from == to || self.catalog().find(to).is_some() || parts.new_series().is_some() {
             return Err(ChangeError::Taken);

@@ -152,3 +152,52 @@ fn a_folder_that_goes_during_a_walk_is_no_failure() {
     let report = walk.report();
     assert_eq!((report.failed, report.files, report.gone), (0, 4999, 1));
 }
+
+#[test]
+fn points_are_not_missed_while_their_series_gets_another_name() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    store.push(b"a", point(NOW, 1.0), 5, NOW);
+    store.pushed_up_to(9);
+    std::thread::scope(|scope| {
+        let renames = scope.spawn(|| {
+            let names: Vec<Vec<u8>> = (0..40).map(|at| format!("a{at}").into_bytes()).collect();
+            let mut last = b"a".to_vec();
+            for name in names.iter().cycle().take(20_000) {
+                assert_eq!(store.rename(&tree, &last, name), Ok(true));
+                last.clone_from(name);
+            }
+        });
+        while !renames.is_finished() {
+            assert_eq!(store.written_up_to(), 5, "its point is in memory");
+        }
+    });
+}
+
+#[test]
+fn the_name_of_a_file_stays_while_it_is_looked_for_and_renamed() {
+    let (store, tree) = (store(StoreOptions::default()), MemoryTree::new());
+    written(&store, &tree, &["a"], NOW);
+    // Without a place in memory, as after a start.
+    let store = {
+        let options = StoreOptions::default();
+        let again = Store::new(options, rules("10s:1h", AggregationMethod::Sum, 0.0), 9);
+        again.add_name(b"a").expect("valid");
+        again
+    };
+    std::thread::scope(|scope| {
+        let renames = scope.spawn(|| {
+            for turn in 0..20_000 {
+                let (from, to) = if turn % 2 == 0 { (b"a", b"b") } else { (b"b", b"a") };
+                assert_eq!(store.rename(&tree, from, to), Ok(true));
+                assert!(store.catalog().find(to).is_some(), "{turn}");
+            }
+        });
+        while !renames.is_finished() {
+            for name in [b"a", b"b"] {
+                store.remove_if_gone(&tree, name);
+            }
+        }
+    });
+    let names = [b"a", b"b"].map(|name| store.catalog().find(name).is_some());
+    assert_eq!(names, [true, false]);
+}

@@ -3,7 +3,8 @@
 //!
 //! Path of a request: [`accept`](mod@accept) -> [`Client::run`] (a frame) -> `wire::carbonlink` -> [`answers`] on a thread for queries -> a frame.
 //! Not here: pickles (`wire`), points in memory (`graphite::store`).
-//! Invariant: requests and replies of all clients together have at most [`FRAMES_BYTES_MAX`], beside [`SMALL_BYTES`] for each client.
+//! Invariant: requests of all clients together have at most [`FRAMES_BYTES_MAX`] of memory, and so have replies, beside [`SMALL_BYTES`] for
+//! each client. A request takes its room as its bytes arrive, and no client keeps others from small requests.
 
 mod answers;
 
@@ -31,10 +32,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Timeout for the next request: graphite-web keeps connections.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// Frames up to this size need no place among [`FRAMES_BYTES_MAX`].
+/// Longest time of a request from its first to its last byte, and likewise of a reply: a byte now and then must not keep memory for ever.
+const FRAME_TIME: Duration = Duration::from_secs(60);
+
+/// Longest wait of a large reply for memory: other requests wait behind it.
+const REPLY_ROOM_TIME: Duration = Duration::from_secs(1);
+
+/// Frames up to this size need none of [`FRAMES_BYTES_MAX`].
 const SMALL_BYTES: usize = 64 << 10;
 
-/// Most bytes of larger frames, of all clients together.
+/// Most bytes of larger requests of all clients together, and of larger replies.
 const FRAMES_BYTES_MAX: usize = 2 * REQUEST_BYTES_MAX;
 
 /// Most requests that are answered at once.
@@ -44,9 +51,18 @@ const ANSWERING_MAX: usize = 2;
 struct Opened {
     plan: CarbonLinkPlan,
     shared: Arc<Shared>,
-    frames: Arc<Semaphore>,
+    rooms: Rooms,
     answering: Arc<Semaphore>,
 }
+
+/// Memory of large frames.
+#[derive(Clone)]
+struct Rooms {
+    requests: Arc<Semaphore>,
+    replies: Arc<Semaphore>,
+}
+
+type Room = Option<OwnedSemaphorePermit>;
 
 /// Serves until `stop` turns true.
 pub(super) async fn serve(
@@ -55,9 +71,10 @@ pub(super) async fn serve(
     shared: Arc<Shared>,
     stop: watch::Receiver<bool>,
 ) {
-    let frames = Arc::new(Semaphore::new(FRAMES_BYTES_MAX));
+    let room = || Arc::new(Semaphore::new(FRAMES_BYTES_MAX));
+    let rooms = Rooms { requests: room(), replies: room() };
     let answering = Arc::new(Semaphore::new(ANSWERING_MAX));
-    accept::accept(listener, Opened { plan, shared, frames, answering }, stop).await;
+    accept::accept(listener, Opened { plan, shared, rooms, answering }, stop).await;
 }
 
 impl Port for Opened {
@@ -87,7 +104,7 @@ impl Port for Opened {
             is_local: from.to_canonical().is_loopback(),
             stream,
             slot,
-            frames: Arc::clone(&self.frames),
+            rooms: self.rooms.clone(),
             answering: Arc::clone(&self.answering),
         };
         client.serve()
@@ -100,7 +117,7 @@ struct Client {
     is_local: bool,
     stream: TcpStream,
     slot: Arc<ConnectionSlot>,
-    frames: Arc<Semaphore>,
+    rooms: Rooms,
     answering: Arc<Semaphore>,
 }
 
@@ -122,10 +139,11 @@ impl Client {
                 tracing::debug!("a CarbonLink request of {len} bytes is too long");
                 return Err(ClientEnd::Broken);
             }
-            let room = self.room(len).await?;
-            let message = self.message(len).await?;
+            let message = tokio::time::timeout(FRAME_TIME, self.message(len)).await;
+            let (message, room) = message.map_err(|_elapsed| ClientEnd::Silent)??;
             let (reply, _room) = self.answer(message, room).await?;
-            self.send(&reply).await?;
+            let sent = tokio::time::timeout(FRAME_TIME, self.send(&reply)).await;
+            sent.map_err(|_elapsed| ClientEnd::Unread)??;
         }
     }
 
@@ -144,19 +162,28 @@ impl Client {
         Ok(Some(u32::from_be_bytes(head) as usize))
     }
 
-    /// Grows as bytes arrive: a length alone takes no memory.
-    async fn message(&mut self, len: usize) -> Result<Vec<u8>, ClientEnd> {
-        let mut message = Vec::new();
+    /// A request and its room, which grow as bytes arrive: a length alone takes nothing from others.
+    async fn message(&mut self, len: usize) -> Result<(Vec<u8>, Room), ClientEnd> {
+        let (mut message, mut room, mut bytes_max) = (Vec::new(), Room::None, SMALL_BYTES);
         while message.len() < len {
             let had = message.len();
-            message.resize(len.min(had + SMALL_BYTES), 0);
+            if had == bytes_max {
+                let more = bytes_max.min(len - bytes_max);
+                let more_room = take_room(&self.rooms.requests, more, PATIENCE).await?;
+                match &mut room {
+                    Some(room) => room.merge(more_room),
+                    None => room = Some(more_room),
+                }
+                bytes_max += more;
+            }
+            message.resize(len.min(bytes_max).min(had + SMALL_BYTES), 0);
             let read = self.read(&mut message[had..], PATIENCE).await?;
             if read == 0 {
                 return Err(ClientEnd::Broken);
             }
             message.truncate(had + read);
         }
-        Ok(message)
+        Ok((message, room))
     }
 
     async fn read(&mut self, into: &mut [u8], patience: Duration) -> Result<usize, ClientEnd> {
@@ -170,25 +197,8 @@ impl Client {
         }
     }
 
-    /// A place for a large frame. Waits for one, but not longer than a client would.
-    async fn room(&self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, ClientEnd> {
-        if bytes <= SMALL_BYTES {
-            return Ok(None);
-        }
-        let bytes = u32::try_from(bytes.min(FRAMES_BYTES_MAX)).unwrap_or(u32::MAX);
-        let room = Arc::clone(&self.frames).acquire_many_owned(bytes);
-        match tokio::time::timeout(PATIENCE, room).await {
-            Ok(Ok(room)) => Ok(Some(room)),
-            _ => Err(ClientEnd::Refused),
-        }
-    }
-
-    /// The reply, with its place. The request and its place are given up before that one is asked for.
-    async fn answer(
-        &self,
-        message: Vec<u8>,
-        room: Option<OwnedSemaphorePermit>,
-    ) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), ClientEnd> {
+    /// The reply, with its room. The request and its room are given up before that one is asked for.
+    async fn answer(&self, message: Vec<u8>, room: Room) -> Result<(Vec<u8>, Room), ClientEnd> {
         let answering = Arc::clone(&self.answering).acquire_owned().await.map_err(|_| ClientEnd::Broken)?;
         let (shared, is_local) = (Arc::clone(&self.shared), self.is_local);
         let answer = move || {
@@ -213,7 +223,11 @@ impl Client {
         drop(room);
         match answer {
             Ok(Ok(reply)) => {
-                let room = self.room(reply.len()).await?;
+                let room = if reply.len() <= SMALL_BYTES {
+                    None
+                } else {
+                    Some(take_room(&self.rooms.replies, reply.len(), REPLY_ROOM_TIME).await?)
+                };
                 drop(answering);
                 Ok((reply, room))
             }
@@ -239,5 +253,19 @@ impl Client {
             }
         }
         Ok(())
+    }
+}
+
+/// Memory for a large frame. Waits for it, but not longer than `patience`.
+async fn take_room(
+    rooms: &Arc<Semaphore>,
+    bytes: usize,
+    patience: Duration,
+) -> Result<OwnedSemaphorePermit, ClientEnd> {
+    let bytes = u32::try_from(bytes.min(FRAMES_BYTES_MAX)).unwrap_or(u32::MAX);
+    let room = Arc::clone(rooms).acquire_many_owned(bytes);
+    match tokio::time::timeout(patience, room).await {
+        Ok(Ok(room)) => Ok(room),
+        _ => Err(ClientEnd::Refused),
     }
 }

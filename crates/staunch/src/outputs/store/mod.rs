@@ -67,19 +67,23 @@ fn serve(
     let sender = Mutex::new(sender);
     let running = Running { plan, outlet, open: &open, sender, ends, has_written, sync_failed };
     let teller = Mutex::new(teller);
-    std::thread::scope(|scope| {
+    let is_started = std::thread::scope(|scope| {
         let writing = std::thread::Builder::new().name(format!("whisper {}", outlet.name));
         let started = writing.spawn_scoped(scope, || writing::run(&running, names, lock, &teller));
         if let Err(error) = &started {
-            let name = &outlet.name;
-            tracing::error!(
-                "output `{name}`: cannot start its thread ({error}); records stay in its queue on disk"
-            );
+            let words = format!("its thread cannot be started: {error}");
+            let mut teller = teller.lock().unwrap_or_else(PoisonError::into_inner);
+            running.failed(Failure::OpenFailed, &words, &mut teller);
+            running.ends.store(true, Relaxed);
             running.has_written.store(true, Relaxed);
         }
         feed::run(&running);
+        started.is_ok()
     });
     stores.remove(&open);
+    if !is_started {
+        rest(outlet, RETRY.1);
+    }
     let sender = running.sender.into_inner().unwrap_or_else(PoisonError::into_inner);
     (sender, teller.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
@@ -109,13 +113,21 @@ fn open(
                 publish(outlet, 0, 0, 0, sender.state());
             }
         }
-        let until_ns = Clock::mono_ns() + pause.as_nanos() as u64;
-        while Clock::mono_ns() < until_ns {
-            if outlet.is_stopping() {
-                return None;
-            }
-            outlet.wait(Seen { records: true, stop: false }, Duration::from_millis(250));
+        if !rest(outlet, pause) {
+            return None;
         }
         pause = (pause * 2).min(RETRY.1);
     }
+}
+
+/// Waits. False when the outlet stops before.
+fn rest(outlet: &Outlet, pause: Duration) -> bool {
+    let until_ns = Clock::mono_ns() + pause.as_nanos() as u64;
+    while Clock::mono_ns() < until_ns {
+        if outlet.is_stopping() {
+            return false;
+        }
+        outlet.wait(Seen { records: true, stop: false }, Duration::from_millis(250));
+    }
+    true
 }
