@@ -88,7 +88,7 @@ reasons! {
         Damaged "damaged" "The record in the output's queue on disk is damaged and cannot be read.",
         DiskFailed "disk_failed" "The disk of the output's queue failed for too long.",
         ByOperator "by_operator" "An operator dropped the records in the output's queue: `staunch queue drop`.",
-        UnsafeName "unsafe_name" "The series' name cannot be written in the output's protocol.",
+        UnsafeName "unsafe_name" "The series' name cannot be written in the output's protocol, or is not the name of a file in a store.",
         Late "late" "The point's window of the aggregation rule is already closed.",
         Early "early" "The point's time is too far in the future: the aggregation rule has no window for it.",
         NotANumber "not_a_number" "The point's value or time is not a number, and the output's encoding needs one.",

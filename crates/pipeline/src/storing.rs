@@ -58,7 +58,10 @@ fn push(store: &Store, line: &[u8], block: u64, now: i64) -> Pushed {
     }
     match stored_point(line) {
         Some(point) => store.push(point.name, Point { time: point.time, value: point.value }, block, now),
-        None => Pushed::Refused(Refusal::NotANumber),
+        None => {
+            store.note_refused(Refusal::NotANumber, 1, line, None, now);
+            Pushed::Refused(Refusal::NotANumber)
+        }
     }
 }
 
@@ -96,7 +99,8 @@ impl Settling {
     }
 }
 
-fn outcome(why: Refusal) -> CopyOutcome {
+/// The outcome of a point that the store refused.
+pub fn outcome(why: Refusal) -> CopyOutcome {
     CopyOutcome::Dropped(match why {
         Refusal::BadName => Dropped::UnsafeName,
         Refusal::NotANumber => Dropped::NotANumber,

@@ -60,7 +60,7 @@ impl Balance {
 /// Addresses of one source or port.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Listener {
-    /// Name of the source; `management` or `http` of the other ports.
+    /// Name of the source; `management`, `carbonlink` or `http` of the other ports.
     pub(super) name: String,
     pub(super) listen: Vec<String>,
 }
@@ -165,7 +165,11 @@ impl Report {
 
 fn listeners(document: &Document) -> Vec<Listener> {
     let sources = document.sources.iter().map(|source| (source.name.as_str(), &source.listen));
-    let ports = [("management", &document.management.listen), ("http", &document.http.listen)];
+    let ports = [
+        ("management", &document.management.listen),
+        ("carbonlink", &document.carbonlink.listen),
+        ("http", &document.http.listen),
+    ];
     let all = sources.chain(ports).filter(|(_, listen)| !listen.is_empty());
     all.map(|(name, listen)| Listener { name: name.to_owned(), listen: listen.clone() }).collect()
 }
@@ -381,6 +385,7 @@ pub(super) mod tests {
             daemon: Daemon { version: "0.1.0".into(), commit: "87ab84392c1f".into(), uptime_s: 125 },
             management: Port { listen: vec!["tcp://127.0.0.1:8126".into()] },
             http: Port { listen: vec!["http://127.0.0.1:8680".into()] },
+            carbonlink: Port { listen: vec!["tcp://127.0.0.1:7002".into()] },
             relays: Vec::new(),
         }
     }

@@ -232,7 +232,8 @@ mod tests {
 
     #[test]
     fn a_screen_has_listeners_rates_sums_queues_losses_and_warnings() {
-        let trouble = "output `carbon/10.0.0.1:2003` is down: connect_failed, for 80 s";
+        let trouble = "output `carbon/10.0.0.1:2003` is down: connect_failed, for 80 s: The endpoint could not be reached \
+                       (Connection refused (os error 111))";
         let readiness = Readiness { ready: true, lines: vec![trouble.to_owned()] };
         let want = "\
 staunch 0.1.0 at 127.0.0.1:8680, up 2m: ready, balanced
@@ -240,6 +241,7 @@ staunch 0.1.0 at 127.0.0.1:8680, up 2m: ready, balanced
 listener              address
 app                   udp://127.0.0.1:8125  tcp://127.0.0.1:8125
 management            tcp://127.0.0.1:8126
+carbonlink            tcp://127.0.0.1:7002
 http                  http://127.0.0.1:8680
 
 source                 rec/s  since the start
@@ -264,7 +266,8 @@ app                   kernel_dropped 7
 carbon/10.0.0.1:2003  dropped queue_full 10
 
 warnings
-  output `carbon/10.0.0.1:2003` is down: connect_failed, for 80 s
+  output `carbon/10.0.0.1:2003` is down: connect_failed, for 80 s: The endpoint
+  could not be reached (Connection refused (os error 111))
 ";
         assert_eq!(text(&report(&[document(10), document(20)], readiness)), want);
     }

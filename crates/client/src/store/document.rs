@@ -67,6 +67,9 @@ pub struct Drained {
     pub queued: u64,
     /// Of the points that it had, those that are still missing.
     pub left: u64,
+    /// Why the store is down, if it is and none of the points has come into a file since the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<String>,
 }
 
 /// Result of `GET /api/v1/stores`, as far as a client needs it.

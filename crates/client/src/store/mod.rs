@@ -60,7 +60,7 @@ pub fn rename(args: &StoreRenameArgs, read_plan: ReadPlan<'_>) -> anyhow::Result
 /// `staunch whisper drain`
 ///
 /// # Errors
-/// When no daemon answers, or the disk fails for longer than `--timeout`.
+/// When no daemon answers, the store is down, or the points are not in their files after `--timeout`.
 pub fn drain(args: &StoreDrainArgs, read_plan: ReadPlan<'_>) -> anyhow::Result<ExitCode> {
     let place = Place::find(&args.store, "whisper drain", read_plan)?;
     let ends = Duration::from_millis(args.timeout);
@@ -71,12 +71,19 @@ pub fn drain(args: &StoreDrainArgs, read_plan: ReadPlan<'_>) -> anyhow::Result<E
         let max_wait_ms = u64::try_from(left.as_millis()).ok();
         let drained: Drained = place.post("drain", &DrainOrder { copies, max_wait_ms })?;
         let passed = Duration::from_nanos(Clock::mono_ns() - begun_ns);
-        if drained.done || passed >= ends {
+        if drained.done || drained.down.is_some() || passed >= ends {
             if args.store.json {
                 print(&drained)?;
             } else if drained.done {
                 let name = shown(&drained.store);
                 stdio::say(&format!("staunch: all points of `{name}` are in their files\n"));
+            }
+            if let Some(why) = &drained.down {
+                bail!(
+                    "the store is down: {}; {} points are not in their files, and stay in its queue on disk",
+                    shown(why),
+                    drained.left
+                );
             }
             if !drained.done {
                 bail!(
@@ -102,11 +109,9 @@ impl Place {
         let names: Vec<String> = stores.stores.into_iter().map(|store| store.name).collect();
         let listed = || names.iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ");
         place.name = match (&args.output, names.as_slice()) {
-            (Some(name), _) if names.contains(name) => name.clone(),
-            (_, []) => bail!("the daemon has no open output of type whisper (see `staunch status`)"),
-            (Some(name), _) => {
-                bail!("there is no output of type whisper `{}`\n  hint: there are: {}", shown(name), listed())
-            }
+            // The daemon knows also those that are not open, and why not.
+            (Some(name), _) => name.clone(),
+            (None, []) => bail!("the daemon has no open output of type whisper (see `staunch status`)"),
             (None, [name]) => name.clone(),
             (None, _) => bail!("which output?\n  hint: --output with one of {}", listed()),
         };

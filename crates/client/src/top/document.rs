@@ -21,6 +21,8 @@ pub(crate) struct Document {
     pub(crate) management: Port,
     #[serde(default)]
     pub(crate) http: Port,
+    #[serde(default)]
+    pub(crate) carbonlink: Port,
     /// Of `/api/v1/relay`.
     #[serde(skip)]
     pub(crate) relays: Vec<Relay>,
@@ -287,6 +289,7 @@ fn the_daemons_document_is_read_whole() {
     assert_eq!(raw["daemon"]["uptime_s"], read.daemon.uptime_s);
     assert_eq!(raw["management"]["listen"][0], read.management.listen[0].as_str());
     assert_eq!(raw["http"]["listen"][0], read.http.listen[0].as_str());
+    assert_eq!(raw["carbonlink"]["listen"][0], read.carbonlink.listen[0].as_str());
     let edge = &read.transforms[0].edges[0];
     assert_eq!((raw["transforms"][0]["edges"][0]["from"].as_str(), edge.aggregated), (Some(&*edge.from), 6));
     assert!(source.balanced && output.balanced && source.packets > 0 && output.copies > 0);

@@ -21,6 +21,7 @@
 //! | `options` | limits, rules and their defaults |
 //! | `part` | series of a part: points in memory, in the order in which they have to be written |
 //! | `push` | points in; refusals |
+//! | `example` | a refused point of each reason, for the log |
 //! | `write` | which series is written next, and writing it |
 //! | `rate` | limits of updates and new files in time |
 //! | `new_file` | a file that is being filled for the first time |
@@ -32,6 +33,7 @@
 //! | `migrate` | existing files with the archives that new ones get |
 //! | `expire` | a limit on the disk space of the files |
 
+mod example;
 mod expire;
 mod kept;
 mod metadata;
@@ -59,6 +61,7 @@ use foldhash::fast::FixedState;
 use crate::catalog::Catalog;
 use crate::catalog::saved::Journal;
 
+pub use example::{EXAMPLE_BYTES_MAX, Example};
 pub use expire::{Expire, ExpiryReport};
 pub use migrate::{Migrate, MigrationReport};
 pub use names::{CatalogGuard, ChangeError, Walk, WalkReport};
@@ -67,6 +70,7 @@ pub use push::{Pushed, Refusal};
 pub use reader::{NotRead, Reader, SEARCH_STEPS};
 pub use write::{Job, WriteError, WriteReport, Writer};
 
+use self::example::Examples;
 use self::part::Part;
 use self::rate::Rate;
 
@@ -97,6 +101,7 @@ pub struct Store {
     creates: Mutex<Rate>,
     /// Points that were taken and have another outcome than being stored, since the last [`Store::take_refused`].
     refused: [AtomicU64; Refusal::COUNT],
+    examples: Examples<{ Refusal::COUNT }>,
 }
 
 /// The catalog, and the changes of it since a snapshot began.
@@ -134,6 +139,7 @@ impl Store {
             updates: Mutex::new(Rate::new(u64::from(options.updates_per_second_max), 1)),
             creates: Mutex::new(Rate::new(u64::from(options.creates_per_minute_max), 60)),
             refused: Default::default(),
+            examples: Examples::new(),
             options,
         }
     }

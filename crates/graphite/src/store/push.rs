@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::example::Example;
 use super::part::{Covered, FileState, Packed, Part};
 use super::{Store, locked};
 use crate::catalog::{Inserted, Refused, normal_name};
@@ -104,20 +105,39 @@ impl Store {
                 }
                 Pushed::Taken
             }
-            (why, _) => Pushed::Refused(why.unwrap_or(Refusal::InFuture)),
+            (why, _) => self.refused(why.unwrap_or(Refusal::InFuture), part.name(series), point, now),
         }
+    }
+
+    /// Keeps the point as an example, if it is the first of its reason since the last [`Store::take_example`]. `name` may be a line that
+    /// is no point. Times in Unix seconds.
+    #[cold]
+    pub fn note_refused(&self, why: Refusal, points: u64, name: &[u8], time: Option<i64>, now: i64) {
+        self.examples.note(why.index(), points, name, (time, now));
+    }
+
+    /// The first point that was refused for this reason since the last call, and about how many there were.
+    pub fn take_example(&self, why: Refusal) -> Option<(u64, Example)> {
+        self.examples.take(why.index())
+    }
+
+    #[cold]
+    fn refused(&self, why: Refusal, name: &[u8], point: Point, now: i64) -> Pushed {
+        self.note_refused(why, 1, name, Some(point.time), now);
+        Pushed::Refused(why)
     }
 
     /// A point of a series that has had none since the start, or whose name is not in its normal form.
     #[cold]
     fn push_new(&self, name: &[u8], point: Point, block: u64, now: i64) -> Pushed {
-        let Ok(normal) = normal_name(name) else { return Pushed::Refused(Refusal::BadName) };
+        let refused = |why| self.refused(why, name, point, now);
+        let Ok(normal) = normal_name(name) else { return refused(Refusal::BadName) };
         if path_of(&normal, self.options.names).is_err() {
-            return Pushed::Refused(Refusal::BadName);
+            return refused(Refusal::BadName);
         }
         let rules = self.rules();
         let Ok(header) = header_of(&rules.schemas, &rules.aggregations, &normal) else {
-            return Pushed::Refused(Refusal::BadName);
+            return refused(Refusal::BadName);
         };
         let (part, hash) = self.part_of(&normal);
         // Locked before the name is added: a walk would remove a name that has neither a file nor points in memory.
@@ -128,22 +148,22 @@ impl Store {
         // Names of points that are refused would use up the names that there may be.
         let covered = self.covered(&header);
         if let Some(why) = covered.refusal(point, now) {
-            return Pushed::Refused(why);
+            return refused(why);
         }
         let (file, is_new) = match self.add_name(&normal) {
             Ok(Inserted::New(_)) => (FileState::New, true),
             Ok(Inserted::Known(_)) => (FileState::Unknown, false),
-            Err(Refused::TooManyNames { .. }) => return Pushed::Refused(Refusal::TooManySeries),
-            Err(Refused::TooManyBytes { .. }) => return Pushed::Refused(Refusal::NamesFull),
+            Err(Refused::TooManyNames { .. }) => return refused(Refusal::TooManySeries),
+            Err(Refused::TooManyBytes { .. }) => return refused(Refusal::NamesFull),
             Err(Refused::Name(_) | Refused::Exists(_) | Refused::Unknown) => {
-                return Pushed::Refused(Refusal::BadName);
+                return refused(Refusal::BadName);
             }
         };
         let Some(series) = part.add(hash, &normal, |name| self.part_of(name).1) else {
             if is_new {
                 self.remove_name(&normal, &part);
             }
-            return Pushed::Refused(Refusal::NamesFull);
+            return refused(Refusal::NamesFull);
         };
         (part.of(series).covered, part.of(series).file) = (covered, file);
         self.push_to(&mut part, series, point, block, now)

@@ -155,6 +155,16 @@ fn each_refused_point_has_its_reason() {
         assert_eq!(store.push(name, point(time, 1.0), 0, NOW), want, "{}", String::from_utf8_lossy(name));
     }
     assert_eq!(store.take_refused(), [], "the caller counts them");
+    let of = |why| store.take_example(why).expect("some were refused");
+    let (points, first) = of(Refusal::InFuture);
+    assert_eq!((points, &*first.name, first.time, first.now), (2, &b"a"[..], Some(NOW + 601), NOW));
+    assert_eq!(of(Refusal::TooManySeries).1.name, b"c");
+    let (_, first) = of(Refusal::BadName);
+    assert_eq!((&*first.name, first.is_cut), (&b"a..b"[..], false));
+    assert_eq!(store.take_example(Refusal::BadName), None, "each is taken once");
+    assert_eq!(store.push(&long, point(NOW, 1.0), 0, NOW), Pushed::Refused(Refusal::BadName));
+    let (points, first) = of(Refusal::BadName);
+    assert_eq!((points, &*first.name, first.is_cut), (1, &long[..EXAMPLE_BYTES_MAX], true));
 }
 
 #[test]

@@ -164,8 +164,13 @@ impl Store {
         };
         drop(part);
         self.points_bytes.fetch_sub(freed, Relaxed);
-        self.refuse(Refusal::TooOld, report.written.too_old);
-        self.refuse(Refusal::InFuture, report.written.in_future);
+        // Their times are not known here: the file has only counted them.
+        for (why, points) in
+            [(Refusal::TooOld, report.written.too_old), (Refusal::InFuture, report.written.in_future)]
+        {
+            self.refuse(why, points);
+            self.note_refused(why, points, &writer.name, None, now);
+        }
         report
     }
 

@@ -53,6 +53,8 @@ pub struct AccountsPage {
     pub management: ClientsRow,
     /// Clients of HTTP.
     pub http: HttpRow,
+    /// Clients of CarbonLink.
+    pub carbonlink: ClientsRow,
 }
 
 /// The process.
@@ -480,8 +482,11 @@ fn with_ports(
     let ports = shared.management.iter().map(|at| format!("tcp://{at}"));
     let management = clients_row(ports.collect(), &account.clients, account.ended());
     let http = http_row(shared);
+    let account = &shared.carbonlink;
+    let listen = account.at.map(|at| format!("tcp://{at}"));
+    let carbonlink = clients_row(listen.into_iter().collect(), &account.clients, account.ended());
     let (time_ms, daemon) = (now.wall_ns / 1_000_000, DaemonRow::of(shared));
-    AccountsPage { time_ms, daemon, sources, transforms, outputs, checkpoints, management, http }
+    AccountsPage { time_ms, daemon, sources, transforms, outputs, checkpoints, management, http, carbonlink }
 }
 
 fn above_0(counts: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<&'static str, u64> {
@@ -773,6 +778,7 @@ fn the_page_on_the_api_shows_these_documents() {
         checkpoints: vec![CheckpointRow::default()],
         management: ClientsRow::default(),
         http: HttpRow::default(),
+        carbonlink: ClientsRow::default(),
     };
     let page = serde_json::to_value(page).expect("serializes");
     assert_eq!(members(accounts), members(&page));
@@ -784,6 +790,7 @@ fn the_page_on_the_api_shows_these_documents() {
     assert_eq!(members(&accounts["checkpoints"][0]), members(&page["checkpoints"][0]));
     assert_eq!(members(&accounts["management"]), members(&page["management"]));
     assert_eq!(members(&accounts["http"]), members(&page["http"]));
+    assert_eq!(members(&accounts["carbonlink"]), members(&page["carbonlink"]));
     assert_eq!(members(&accounts["outputs"][0]["disk"]), members(&page["outputs"][0]["disk"]));
     assert_eq!(members(&accounts["sources"][0]["sockets"][0]), members(&page["sources"][0]["sockets"][0]));
     let item = SeriesItem {

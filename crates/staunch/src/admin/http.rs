@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Path, Query, State};
-use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use tokio::runtime::Handle;
@@ -52,8 +52,15 @@ const INDEX: &str = "staunch\n\n\
     graphite-web's API, if an output is of type whisper:\n\
     /render             ?target=TARGET&from=-1h (an image), &format=json\n\
     /metrics/find       ?query=GLOB\n\
+    /metrics/expand     ?query=GLOB\n\
+    /metrics/index.json all names\n\
+    /info               ?target=NAME: archives of its file\n\
+    /events/            a list; POST adds one\n\
     /events/get_data    ?from=-1d&tags=TAG\n\
     /tags, /functions, /version\n";
+
+/// Pages of graphite-web for people, which are not here.
+const PAGES: [&str; 6] = ["account", "admin", "browser", "composer", "dashboard", "graphlot"];
 
 /// The data for all requests.
 #[derive(Debug)]
@@ -107,8 +114,19 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/api/v1/queues/{name}/replay", post(queue_replay))
         .route("/api/v1/stores/{name}/{verb}", post(store_post))
         .merge(graphite::routes())
-        .fallback(|| async { (StatusCode::NOT_FOUND, INDEX) })
+        .fallback(|uri: Uri| async move { (StatusCode::NOT_FOUND, not_found(uri.path())) })
         .with_state(api)
+}
+
+/// The text for an unknown path: what stands in its place, and all paths.
+fn not_found(path: &str) -> String {
+    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    let hint = match first {
+        "index.json" => "The list of all names is at /metrics/index.json.\n\n",
+        first if PAGES.contains(&first) => "Staunch has no web UI: point Grafana at this address.\n\n",
+        _ => "",
+    };
+    format!("{hint}{INDEX}")
 }
 
 /// Whether a request is served, by its head. Health probes are served for any client, because orchestrators use names
@@ -380,5 +398,20 @@ async fn self_metrics(State(api): ApiState, ConnectInfo(ends): ConnectInfo<Ends>
             api.bodies.bytes(ends.peer(), kind, text.into_bytes())
         }
         Err((status, why)) => refused(status, &why),
+    }
+}
+
+#[test]
+fn an_unknown_path_has_the_list_of_paths_and_pages_of_graphite_web_a_hint() {
+    for (path, want) in [
+        ("/dashboard", "Staunch has no web UI: point Grafana at this address.\n\nstaunch\n"),
+        ("/composer/", "Staunch has no web UI"),
+        ("/browser/header/", "Staunch has no web UI"),
+        ("/index.json", "The list of all names is at /metrics/index.json.\n\nstaunch\n"),
+        ("/dashboards", "staunch\n"),
+        ("/", "staunch\n"),
+    ] {
+        let text = not_found(path);
+        assert!(text.starts_with(want) && text.ends_with(INDEX), "{path}: {text}");
     }
 }

@@ -16,6 +16,7 @@ use config::plan::Plan;
 use super::args::CarbonArgs;
 use super::places::Places;
 use super::{control, log};
+use crate::admin::HttpOption;
 use crate::cli::MISTAKES;
 use crate::cli::args::Port;
 use crate::cli::load::{self, Imported, may_be_reread};
@@ -76,7 +77,7 @@ fn serve(args: &CarbonArgs, places: &Places, background: Option<Rc<Background>>)
         reread: Some(reread),
         file: Some(places.config.clone()),
         watched,
-        http_optional: args.http.is_none(),
+        http: HttpOption::http(args.http.is_none()),
         hot_restart: args.restart.hot_restart,
         original: Some(Box::new(Carbon { pid_file, background })),
     });

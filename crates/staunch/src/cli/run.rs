@@ -10,6 +10,7 @@ use config::plan::Plan;
 use super::MISTAKES;
 use super::args::{FanoutArgs, HotRestart, RunArgs, StatsdArgs, StatsdProxyArgs};
 use super::load::{self, Loaded, set_ports};
+use crate::admin::HttpOption;
 use crate::daemon::reload::change::Watched;
 use crate::daemon::{self, Reread, Start};
 
@@ -28,7 +29,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             reread: None,
             file: None,
             watched: Watched::default(),
-            http_optional: true,
+            http: HttpOption::http(true),
             hot_restart: args.restart.hot_restart,
             original: None,
         });
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         client::stdio::say(&loaded.rendered());
         return plan_of(loaded).map_or(Ok(ExitCode::from(MISTAKES)), |plan| print(&plan));
     }
-    start(load, false, args.restart)
+    start(load, HttpOption::http(false), args.restart)
 }
 
 fn print(plan: &Plan) -> anyhow::Result<ExitCode> {
@@ -50,17 +51,17 @@ fn print(plan: &Plan) -> anyhow::Result<ExitCode> {
 /// `staunch statsd`
 pub(crate) fn statsd(args: &StatsdArgs) -> anyhow::Result<ExitCode> {
     let (original, ports) = (args.original.clone(), args.ports.clone());
-    let http_optional = ports.http.is_none();
+    let http = HttpOption::http(ports.http.is_none());
     let load = move || Ok(load::statsd(&original)?.with_open_ports().with_ports(&ports));
-    start(load, http_optional, args.restart)
+    start(load, http, args.restart)
 }
 
 /// `staunch statsd-proxy`
 pub(crate) fn statsd_proxy(args: &StatsdProxyArgs) -> anyhow::Result<ExitCode> {
     let (file, ports) = (args.file.clone(), args.ports.clone());
-    let http_optional = ports.http.is_none();
+    let http = HttpOption::http(ports.http.is_none());
     let load = move || Ok(load::statsd_proxy(&file)?.with_open_ports().with_ports(&ports));
-    start(load, http_optional, args.restart)
+    start(load, http, args.restart)
 }
 
 /// `staunch fanout`
@@ -81,7 +82,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> anyhow::Result<ExitCode> {
         reread: None,
         file: None,
         watched: Watched::default(),
-        http_optional: args.health.is_none(),
+        http: HttpOption { name: "--health", is_unset: args.health.is_none() },
         hot_restart: args.restart.hot_restart,
         original: None,
     })
@@ -90,7 +91,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> anyhow::Result<ExitCode> {
 /// Loads the config, prints diagnostics, and runs; reloads use the same loader.
 fn start(
     load: impl Fn() -> anyhow::Result<Loaded> + Send + Sync + 'static,
-    http_optional: bool,
+    http: HttpOption,
     restart: HotRestart,
 ) -> anyhow::Result<ExitCode> {
     let loaded = load()?;
@@ -114,7 +115,7 @@ fn start(
         reread: Some(reread),
         file: Some(file),
         watched,
-        http_optional,
+        http,
         hot_restart: restart.hot_restart,
         original: None,
     })

@@ -31,6 +31,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use anyhow::Context;
 use config::plan::Plan;
 
+use crate::admin::HttpOption;
 use crate::daemon::hot_restart::Inheritance;
 use crate::daemon::original::Original;
 use crate::daemon::readers::GIVE_BACK_EVERY;
@@ -54,8 +55,8 @@ pub struct Start {
     pub file: Option<PathBuf>,
     /// The files and folders of a config that has more than one.
     pub watched: Watched,
-    /// The HTTP address is only a default: if it is in use, the daemon continues without HTTP.
-    pub http_optional: bool,
+    /// The option that moves HTTP.
+    pub http: HttpOption,
     /// Replace the running process with the same data directory, if there is one.
     pub hot_restart: bool,
     /// Of a compatibility mode.
@@ -115,12 +116,12 @@ fn handle_signals(plan: &Plan, original: Option<&dyn Original>) -> anyhow::Resul
 
 async fn run_inside(start: Start, inherited: Option<Inheritance>) -> anyhow::Result<ExitCode> {
     let config = config::print_shown(&start.plan);
-    let Start { plan, reread, file, watched, http_optional, hot_restart: _, mut original } = start;
+    let Start { plan, reread, file, watched, http, hot_restart: _, mut original } = start;
     // Before slow steps, so that an early signal is not lost.
     let (mut signals, guard) = handle_signals(&plan, original.as_deref())?;
     let main = inherited.as_ref().map(|_| std::process::id());
     let mut startup = Startup::new(&mut signals);
-    let launched = start::launch(plan, http_optional, inherited, &mut startup).await;
+    let launched = start::launch(plan, http, inherited, &mut startup).await;
     let (mut stopped, reload) = startup.asked();
     if let (Err(_unfinished), Some(signal)) = (&launched, stopped) {
         tracing::info!("caught {signal} during the start: exiting before anything was received");

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -148,6 +148,20 @@ fn a_link_with_carbons_name_starts_stops_and_shows_its_status() {
     assert!(!is_there(&pid_file));
     assert!(is_there(&root.path("storage/whisper/servers/web1/load.wsp")), "{}", root.log("a"));
     assert!(root.log("a").trim_end().ends_with("stopped"), "{}", root.log("a"));
+}
+
+#[test]
+fn a_start_says_that_the_http_port_is_in_use() {
+    // Unless another program has it already, which is as good.
+    let _taken = TcpListener::bind("127.0.0.1:8680");
+    let root = Root::new("carbon-cache", "");
+    let output = root.run(&["start"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let want = "  http          none: 127.0.0.1:8680 is in use; --http ADDR opens it elsewhere\n";
+    assert!(output.status.success() && said.contains(want), "{said}");
+    assert!(!said.contains("fanout") && !said.contains("--health"), "{said}");
+    assert!(root.log("a").contains("move it with `--http ADDR`; continuing without it"), "{}", root.log("a"));
+    root.stop();
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn points_survive_kills_and_are_all_in_their_files_after_a_stop() {
     }
     daemon.start_again();
     daemon.wait_output("store", "queued", 0);
-    daemon.wait_logged("300 files of series in 302 folders");
+    daemon.wait_logged("300 whisper files in 302 folders");
     daemon.stop();
 }
 
@@ -93,11 +93,20 @@ fn a_folder_with_another_writer_is_not_used_until_that_one_ends() {
     let folder = tempfile::tempdir().expect("a folder");
     let tree = folder.path().join("whisper");
     let mut first = Builder::native(&config(&tree, "")).start();
-    first.wait_logged("files of series");
+    first.wait_logged("0 whisper files in 1 folder");
     let mut second = Builder::native(&config(&tree, "")).start();
     second.wait_logged("another Staunch writes to this folder");
     send(&second, 0..10, now(), 1.0);
     assert_eq!(second.output("store")["state"], "down");
+    let ready = second.get("/ready").body;
+    let why = ready.lines().find(|line| line.starts_with("output `store` is down: open_failed, for "));
+    assert!(why.is_some_and(|why| why.contains("another Staunch writes to this folder")), "{ready}");
+    let (code, _, said) = command(&second, &["drain", "--output", "store"]);
+    let wanted = ["503", "the store `store` cannot be opened: another Staunch writes to this folder"];
+    assert!(code != 0 && wanted.iter().all(|part| said.contains(part)), "{code} {said}");
+    let (code, _, said) = command(&second, &["drain", "--output", "other"]);
+    let wanted = ["404", "there is no output of type whisper `other`; those are: store"];
+    assert!(code != 0 && wanted.iter().all(|part| said.contains(part)), "{code} {said}");
     first.stop();
     wait_for("the second one to open it", || (second.output("store")["state"] == "up").then_some(()));
     second.stop();
@@ -168,7 +177,7 @@ fn a_read_only_tree_answers_queries_and_gets_its_points_when_that_ends() {
     remount("ro");
     daemon.start_again();
     daemon.wait_logged("Read-only file system");
-    daemon.wait_logged("3 files of series");
+    daemon.wait_logged("3 whisper files");
     send(&daemon, 2..5, start + 10, 2.0);
     let found = daemon.get("/metrics/find?query=hosts.*");
     assert_eq!(found.body.matches("hosts.h").count(), 5, "{}", found.body);
@@ -180,6 +189,9 @@ fn a_read_only_tree_answers_queries_and_gets_its_points_when_that_ends() {
     let store = daemon.output("store");
     assert_eq!((&store["state"], &store["last_error"]), (&"down".into(), &"write_failed".into()));
     assert_eq!(Daemon::number(&store, "queued"), 3);
+    let (code, _, said) = command(&daemon, &["drain"]);
+    let down = said.contains("the store is down: ") && said.contains("Read-only file system");
+    assert!(code != 0 && down && said.contains("3 points are not in their files"), "{code} {said}");
     remount("rw");
     daemon.wait_output("store", "queued", 0);
     daemon.stop();
@@ -299,7 +311,7 @@ fn links_that_lead_in_circles_are_followed_once() {
     link(elsewhere.to_str().expect("plain"), "far");
     let mut daemon = Builder::native(&config(&tree, "")).start();
     // Three folders and the root, and once more by links: to a, b and elsewhere.
-    daemon.wait_logged("files of series in 7 folders");
+    daemon.wait_logged("whisper files in 7 folders");
     let found = daemon.json("/metrics/find?query=far.c.*");
     assert_eq!(found[0]["id"], "far.c.x", "{found}");
     daemon.stop();

@@ -40,6 +40,7 @@ fn a_folder_is_changed_file_by_file_and_bad_files_are_named() {
     assert_eq!(said, "0 files resized, 3 left as they were, 1 failed\n");
     let (_, said, _) = whisper(at, "info tree");
     assert!(said.contains("a/b/z.wsp average 0.5 60:120,300:288 4936\n"), "{said}");
+    assert!(said.ends_with("\n3 files shown, 1 failed\n"), "{said}");
     assert!(good(at, "fetch tree/a/y.wsp --drop nulls").contains("\t7.000000\n"));
     let (_, said, _) = whisper(at, "set-aggregation tree max");
     assert_eq!(said, "3 files changed, 0 left as they were, 1 failed\n");
@@ -55,6 +56,26 @@ fn a_folder_is_changed_file_by_file_and_bad_files_are_named() {
     assert_eq!(whisper(at, "merge tree other").1, "1 files merged, 3 left as they were, 0 failed\n");
     assert!(good(at, "fetch other/x.wsp --drop nulls").contains("\t7.000000\n"));
     assert_eq!(whisper(at, "fill tree x.wsp").0, 1);
+}
+
+#[test]
+fn a_second_resize_says_that_it_replaces_the_backup() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    good(at, "create a.wsp 60:60");
+    good(at, "update a.wsp N:7");
+    let replaced = "a.wsp.bak: an earlier backup was replaced\n";
+    for (archives, want) in [("60:120", ""), ("60:180", replaced), ("60:240 --nobackup", "")] {
+        let (code, _, wrong) = whisper(at, &format!("resize a.wsp {archives}"));
+        assert_eq!((code, &*wrong), (0, want), "{archives}");
+    }
+    assert!(good(at, "info a.wsp.bak").contains("points: 120\n"), "the file before the second one");
+    // Times of /render, also as a word of its own.
+    for words in ["fetch a.wsp --from=-1h", "fetch a.wsp --from -1h --until now", "fetch a.wsp --from=-2min"]
+    {
+        assert!(good(at, words).contains("\t7.000000\n"), "{words}");
+    }
+    assert!(whisper(at, "fetch a.wsp --from=nonsense").2.contains("nonsense"));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use client::store::document::{Changed, DeleteOrder, DrainOrder, Drained, RenameOrder};
+use config::plan::{OutputKind, OutputPlan};
 use graphite::catalog::{Wanted, is_pattern, normal_name};
 use graphite::query::Selector;
 use graphite::store::{ChangeError, Reader};
@@ -20,6 +21,7 @@ use crate::admin::bodies::Whole;
 use crate::admin::graphite::{AllStores, NAMES_MAX, Queries, query_refusal};
 use crate::admin::queues;
 use crate::admin::refusal::Refusal;
+use crate::daemon::outlet::is_retired;
 use crate::daemon::shared::Shared;
 use crate::daemon::shared::stores::OpenStore;
 
@@ -39,12 +41,34 @@ const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// Time between two looks at what is left.
 const DRAIN_PAUSE: Duration = Duration::from_millis(20);
 
+/// How long a drain waits for progress of a store that is down.
+const DOWN_WAIT: Duration = Duration::from_secs(1);
+
 /// The open store of that name.
 pub(in crate::admin) fn find(shared: &Shared, name: &str) -> Result<Arc<OpenStore>, Refusal> {
     let all = shared.stores.all();
     let found = all.iter().find(|store| store.name == name);
-    let why = || format!("there is no open store `{}`", client::stdio::shown(name));
-    found.cloned().ok_or_else(|| (StatusCode::NOT_FOUND, why()))
+    found.cloned().ok_or_else(|| not_open(shared, name))
+}
+
+/// Why there is no open store of that name.
+fn not_open(shared: &Shared, name: &str) -> Refusal {
+    let shown = client::stdio::shown(name);
+    let outputs = &shared.wiring.load().plan.outputs;
+    let is_store =
+        |output: &&OutputPlan| matches!(output.kind, OutputKind::Whisper(_)) && !is_retired(output);
+    let mut stores = outputs.iter().filter(is_store);
+    if !stores.clone().any(|output| output.name == name) {
+        let known: Vec<&str> = stores.by_ref().take(LISTED_MAX).map(|output| &*output.name).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let why = format!("there is no output of type whisper `{shown}`; those are: {known}");
+        return (StatusCode::NOT_FOUND, why);
+    }
+    let why = match shared.stores.last_not_open().filter(|(other, _)| other == name) {
+        Some((_, why)) => format!("the store `{shown}` cannot be opened: {why}; it is tried again"),
+        None => format!("the store `{shown}` is being opened: retry later"),
+    };
+    (StatusCode::SERVICE_UNAVAILABLE, why)
 }
 
 /// Deletes series, with their files and their points in memory.
@@ -104,7 +128,8 @@ pub(in crate::admin) async fn rename(
     .await
 }
 
-/// Waits, for some seconds, until the points that the output has are in synced files.
+/// Waits, for some seconds, until the points that the output has are in synced files. A store that is down and makes no progress is
+/// not waited for.
 pub(in crate::admin) async fn drain(
     shared: &Shared,
     store: &Arc<OpenStore>,
@@ -118,12 +143,17 @@ pub(in crate::admin) async fn drain(
     let wanted = copies.unwrap_or_else(|| account.copies_queued());
     let _draining = store.drain();
     let max_wait = max_wait_ms.map_or(TIME_MAX, |wait_ms| TIME_MAX.min(Duration::from_millis(wait_ms)));
-    let ends_ns = Clock::mono_ns() + max_wait.as_nanos() as u64;
+    let begun_ns = Clock::mono_ns();
+    let after_ns = |wait: Duration| begun_ns + wait.as_nanos() as u64;
+    let (ends_ns, down_ends_ns) = (after_ns(max_wait), after_ns(max_wait.min(DOWN_WAIT)));
     loop {
         let left = wanted.saturating_sub(settled().saturating_sub(begun)).min(account.copies_queued());
-        if left == 0 || Clock::mono_ns() >= ends_ns {
+        let (done, now_ns) = (left == 0, Clock::mono_ns());
+        let is_stuck = !done && now_ns >= down_ends_ns && settled() == begun && outlet.is_down();
+        if done || is_stuck || now_ns >= ends_ns {
             let queued = account.copies_queued().saturating_sub(left);
-            return json(&Drained { store: store.name.clone(), done: left == 0, queued, left });
+            let down = is_stuck.then(|| outlet.last_error_text(outlet.shown(Clock::now()).last_error));
+            return json(&Drained { store: store.name.clone(), done, queued, left, down });
         }
         tokio::time::sleep(DRAIN_PAUSE).await;
     }

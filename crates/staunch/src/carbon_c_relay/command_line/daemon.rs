@@ -18,6 +18,7 @@ use super::args::{HTTP, RelayArgs};
 use super::check::plan_of;
 use super::diagnostics::{colour, rendered};
 use super::{addresses, files, version};
+use crate::admin::HttpOption;
 use crate::carbon_c_relay::log;
 use crate::carbon_c_relay::log_targets::ORIGINAL;
 use crate::carbon_c_relay::original::CarbonCRelay;
@@ -49,7 +50,7 @@ pub(super) fn run(
 }
 
 fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -> anyhow::Result<ExitCode> {
-    let http_optional = args.http.is_none();
+    let http = HttpOption::http(args.http.is_none());
     let (file, hot_restart) = (PathBuf::from(&settings.config), args.restart.hot_restart);
     let (args, start) = (args.clone(), settings.clone());
     tracing::info!(target: ORIGINAL, "{}", starting());
@@ -88,7 +89,7 @@ fn serve(args: &RelayArgs, settings: Settings, background: Option<Background>) -
     let has_log = log::has_file();
     let (reread, file, original) = (Some(reread), Some(file), Some(Box::new(original) as Box<_>));
     let watched = Watched::default();
-    let done = daemon::run(Start { plan, reread, file, watched, http_optional, hot_restart, original });
+    let done = daemon::run(Start { plan, reread, file, watched, http, hot_restart, original });
     if let Err(error) = &done
         && has_log
     {

@@ -239,8 +239,9 @@ fn dropped(reason: Dropped) -> &'static str {
              pickle message."
         }
         Dropped::UnsafeName => {
-            "The name or a tag contains a character that would break the protocol's lines. In a store: the name has an empty part \
-             (`a..b`), or more than 4,096 bytes. Leave `sanitize` on, or correct the sender."
+            "In a store: the name has an empty part, such as `a..b`, or more than 4,096 bytes: correct the sender. The log has an \
+             example. In other outputs: the name or a tag contains a character that would break the protocol's lines. Leave \
+             `sanitize` on, or correct the sender."
         }
         Dropped::InFuture => IN_FUTURE,
         Dropped::BeforeRetention => BEFORE_RETENTION,

@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use client::args::{StoreDeleteArgs, StoreDrainArgs, StoreRenameArgs};
+use graphite::query::time::{Clock, parse_time};
+use jiff::tz::TimeZone;
+
+use super::files::now;
 
 /// `staunch whisper`
 ///
@@ -118,11 +122,11 @@ pub(super) enum Drop {
 pub(super) struct Fetch {
     /// The file.
     pub(super) path: PathBuf,
-    /// Begin, in Unix seconds [default: 24 hours ago].
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
+    /// Begin: Unix seconds, or as in /render, such as -1h [default: 24 hours ago].
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = time)]
     pub(super) from: Option<i64>,
-    /// End, in Unix seconds [default: now].
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
+    /// End [default: now].
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = time)]
     pub(super) until: Option<i64>,
     /// Print JSON.
     #[arg(long)]
@@ -260,4 +264,30 @@ pub(super) struct SetXff {
     /// From 0 to 1.
     #[arg(value_name = "XFILESFACTOR")]
     pub(super) x_files_factor: f32,
+}
+
+/// A time as Unix seconds: a number is one, everything else is read as /render reads it, in the zone of this machine.
+fn time(text: &str) -> Result<i64, String> {
+    time_at(text, &Clock { now: now(), zone: &TimeZone::system() })
+}
+
+fn time_at(text: &str, clock: &Clock<'_>) -> Result<i64, String> {
+    // Before the forms of /render, where eight digits may be a date.
+    text.parse().or_else(|_| parse_time(text, clock).map_err(|error| error.to_string()))
+}
+
+#[test]
+fn times_are_unix_seconds_or_forms_of_render() {
+    let clock = Clock { now: 1_700_000_000, zone: &TimeZone::UTC };
+    for (text, want) in [
+        ("1699990000", Some(1_699_990_000)),
+        ("20231114", Some(20_231_114)),
+        ("-5", Some(-5)),
+        ("-1h", Some(1_699_996_400)),
+        ("now", Some(1_700_000_000)),
+        ("00:00_20231114", Some(1_699_920_000)),
+        ("yesteryear", None),
+    ] {
+        assert_eq!(time_at(text, &clock).ok(), want, "{text}");
+    }
 }

@@ -13,7 +13,7 @@ use model::TreeFile as _;
 use sys::tree::Tree;
 
 use super::args::{Create, SetAggregation, SetXff, Update};
-use super::files::{Outcome, each, now, refuse_if_written, split, to_change};
+use super::files::{Deed, Outcome, each, now, refuse_if_written, split, to_change};
 use client::stdio;
 
 /// Most bytes of points on stdin.
@@ -168,7 +168,7 @@ pub(super) fn set_aggregation(args: &SetAggregation) -> anyhow::Result<ExitCode>
     };
     if args.path.is_dir() {
         refuse_if_written(&args.path)?;
-        return each(&args.path, "changed", |file| {
+        return each(&args.path, Deed::Changes("changed"), |file| {
             let old = set(&args.path.join(file))?;
             Ok(if old == method && args.x_files_factor.is_none() { Outcome::Left } else { Outcome::Done })
         });
@@ -193,7 +193,7 @@ pub(super) fn set_xff(args: &SetXff) -> anyhow::Result<ExitCode> {
     };
     if args.path.is_dir() {
         refuse_if_written(&args.path)?;
-        return each(&args.path, "changed", |file| {
+        return each(&args.path, Deed::Changes("changed"), |file| {
             Ok(if set(&args.path.join(file))? == factor { Outcome::Left } else { Outcome::Done })
         });
     }

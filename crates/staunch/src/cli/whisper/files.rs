@@ -109,7 +109,7 @@ pub(super) fn below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// Does something with each file of a folder: one that fails is named, and the others are done. The last line says how many.
 pub(super) fn each(
     folder: &Path,
-    done: &str,
+    deed: Deed,
     mut with: impl FnMut(&Path) -> anyhow::Result<Outcome>,
 ) -> anyhow::Result<ExitCode> {
     let files = below(folder)?;
@@ -128,8 +128,21 @@ pub(super) fn each(
         }
     }
     progress.clear();
-    stdio::data(format!("{changed} files {done}, {left} left as they were, {failed} failed\n").as_bytes())?;
+    let counts = match deed {
+        Deed::Shows => format!("{changed} files shown"),
+        Deed::Changes(done) => format!("{changed} files {done}, {left} left as they were"),
+    };
+    stdio::data(format!("{counts}, {failed} failed\n").as_bytes())?;
     Ok(if failed > 0 { ExitCode::from(MISTAKES) } else { ExitCode::SUCCESS })
+}
+
+/// What a command does to the files of a folder.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Deed {
+    /// It shows them.
+    Shows,
+    /// It changes them, in this word, or leaves them as they are.
+    Changes(&'static str),
 }
 
 /// What was done to a file of a folder.

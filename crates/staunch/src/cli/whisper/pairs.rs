@@ -8,7 +8,7 @@ use graphite::whisper::{Scratch, tools};
 use model::TreeFile as _;
 
 use super::args::{Fill, Merge};
-use super::files::{Outcome, Whisper, each, now, refuse_if_written, to_change, to_read};
+use super::files::{Deed, Outcome, Whisper, each, now, refuse_if_written, to_change, to_read};
 
 /// `staunch whisper merge`
 pub(super) fn merge(args: &Merge) -> anyhow::Result<ExitCode> {
@@ -31,7 +31,7 @@ pub(super) fn fill(args: &Fill) -> anyhow::Result<ExitCode> {
 fn both(
     source: &Path,
     target: &Path,
-    done: &str,
+    done: &'static str,
     copy: impl Fn(&Whisper, &mut Whisper) -> anyhow::Result<()>,
 ) -> anyhow::Result<ExitCode> {
     let one = |source: &Path, target: &Path| -> anyhow::Result<()> {
@@ -42,7 +42,7 @@ fn both(
     match (source.is_dir(), target.is_dir()) {
         (true, true) => {
             refuse_if_written(target)?;
-            each(source, done, |file| {
+            each(source, Deed::Changes(done), |file| {
                 let target = target.join(file);
                 if !target.exists() {
                     return Ok(Outcome::Left);

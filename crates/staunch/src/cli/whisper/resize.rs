@@ -14,7 +14,7 @@ use sys::tree::Tree;
 
 use super::args::Resize;
 use super::change::{layout, method};
-use super::files::{Outcome, each, now, refuse_if_written, split, to_read};
+use super::files::{Deed, Outcome, each, now, refuse_if_written, split, to_read};
 use client::stdio;
 
 /// `staunch whisper resize`
@@ -40,7 +40,7 @@ pub(super) fn resize(args: &Resize) -> anyhow::Result<ExitCode> {
         bail!("--newfile is for one file, and {} is a folder", args.path.display());
     }
     refuse_if_written(&args.path)?;
-    each(&args.path, "resized", |file| {
+    each(&args.path, Deed::Changes("resized"), |file| {
         let resized = one(args, &layout, &args.path.join(file))?;
         Ok(if resized.is_some() { Outcome::Done } else { Outcome::Left })
     })
@@ -70,21 +70,22 @@ fn one(args: &Resize, layout: &Layout, path: &Path) -> anyhow::Result<Option<Str
     let (folder, name) = split(&new_path)?;
     let tree = Tree::open(folder.to_owned())?;
     let migration = if args.aggregate { Migration::Aggregate } else { Migration::Copy };
-    let written = || -> anyhow::Result<()> {
+    let written = || -> anyhow::Result<bool> {
         let mut new = create_in(&tree, name, &header, Space::Zeros)?;
         resize_file(&old, &mut new, migration, now(), &mut Scratch::default())?;
         new.file().sync()?;
         let about = fs::metadata(path)?;
         fs::set_permissions(&new_path, about.permissions())?;
-        if args.newfile.is_none() {
-            swap(path, &new_path, args.nobackup)?;
-        }
-        Ok(())
+        let replaced = args.newfile.is_none() && swap(path, &new_path, args.nobackup)?;
+        Ok(replaced)
     };
-    if let Err(error) = written() {
+    let replaced = written().map_err(|error| {
         // The first error is the one to report.
         let _left = fs::remove_file(&new_path);
-        return Err(error.context(path.display().to_string()));
+        error.context(path.display().to_string())
+    })?;
+    if replaced {
+        stdio::say(&format!("{}: an earlier backup was replaced\n", beside(path, "bak").display()));
     }
     let shown = |header: &Header| {
         let archives = header.archives().iter().map(|one| format!("{}:{}", one.step, one.points));
@@ -94,12 +95,14 @@ fn one(args: &Resize, layout: &Layout, path: &Path) -> anyhow::Result<Option<Str
     Ok(Some(format!("{target}: {} -> {} ({} bytes)\n", shown(had), shown(&header), header.file_bytes())))
 }
 
-/// The new file takes the place of the old one, which stays as a backup if it is wanted.
-fn swap(path: &Path, new: &Path, without_backup: bool) -> anyhow::Result<()> {
+/// The new file takes the place of the old one, which stays as a backup if it is wanted. True when it replaced an earlier backup, as
+/// with the script.
+fn swap(path: &Path, new: &Path, without_backup: bool) -> anyhow::Result<bool> {
+    let mut replaced = false;
     if !without_backup {
         let backup = beside(path, "bak");
         match fs::remove_file(&backup) {
-            Ok(()) => {}
+            Ok(()) => replaced = true,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).with_context(|| backup.display().to_string()),
         }
@@ -109,7 +112,7 @@ fn swap(path: &Path, new: &Path, without_backup: bool) -> anyhow::Result<()> {
     fs::rename(new, path)?;
     let (folder, _) = split(path)?;
     fs::File::open(folder)?.sync_all()?;
-    Ok(())
+    Ok(replaced)
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

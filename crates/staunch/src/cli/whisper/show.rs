@@ -10,7 +10,7 @@ use graphite::whisper::Archive;
 use graphite::whisper::tools::{Info as About, info as info_of};
 
 use super::args::{Drop, Dump, Fetch, Info};
-use super::files::{Outcome, each, now, to_read};
+use super::files::{Deed, Outcome, each, now, to_read};
 use super::python::{exact, fixed, optional, time};
 use crate::cli::MISTAKES;
 use client::stdio;
@@ -18,7 +18,7 @@ use client::stdio;
 /// `staunch whisper info`
 pub(super) fn info(args: &Info) -> anyhow::Result<ExitCode> {
     if args.path.is_dir() {
-        return each(&args.path, "shown", |file| {
+        return each(&args.path, Deed::Shows, |file| {
             stdio::data(row(file, &info_of(&to_read(&args.path.join(file))?)?).as_bytes())?;
             Ok(Outcome::Done)
         });

@@ -14,6 +14,9 @@ use crate::outputs::failures;
 /// Percentage of a queue above which its output is `degraded` (spec statsd §14 R8).
 const DEGRADED_PERCENT: u64 = 80;
 
+/// Most characters of an error in a line of `/ready`: it may have a path, and the system's message.
+const LINE_TEXT_MAX: usize = 300;
+
 impl Outlet {
     /// True for the one caller that may start checking the endpoint; false while it is being checked.
     pub fn begin_checks(&self) -> bool {
@@ -71,6 +74,20 @@ impl Outlet {
         let words = self.health.error_words.lock().unwrap_or_else(PoisonError::into_inner);
         let words = words.as_ref().filter(|(word, _)| *word == last_error);
         failures::text(last_error, words.map(|(_, words)| words.as_str()))
+    }
+
+    /// [`Outlet::last_error_text`] for the end of a line: behind a colon, at most [`LINE_TEXT_MAX`] characters, without control
+    /// characters. Empty without a failure.
+    pub fn last_error_line(&self, last_error: &str) -> String {
+        let text = self.last_error_text(last_error);
+        if text.is_empty() {
+            return text;
+        }
+        let mut line: String = client::stdio::shown(&text).chars().take(LINE_TEXT_MAX).collect();
+        if text.chars().count() > LINE_TEXT_MAX {
+            line.push('…');
+        }
+        format!(": {line}")
     }
 
     /// True while sending or its check shows that the endpoint is down.
@@ -160,6 +177,21 @@ mod tests {
             outlet.last_error_text("check_timeout"),
             "The health check of the endpoint was not answered in time"
         );
+    }
+
+    #[test]
+    fn the_text_for_a_line_is_cut_and_has_no_control_characters() {
+        let outlet = Outlet::new("o", QueueLimits::default(), &Arc::new(OutputAccount::default()));
+        assert_eq!(outlet.last_error_line(""), "");
+        let path = |bytes| format!("{}: no space", "a".repeat(bytes));
+        outlet.set_error_words("write_failed", Some("a\nb"));
+        assert_eq!(outlet.last_error_line("write_failed"), ": Sending or writing failed (a\u{fffd}b)");
+        let rest = LINE_TEXT_MAX - "Sending or writing failed (: no space)".len();
+        outlet.set_error_words("write_failed", Some(&path(rest)));
+        assert!(outlet.last_error_line("write_failed").ends_with(": no space)"));
+        outlet.set_error_words("write_failed", Some(&path(rest + 1)));
+        let line = outlet.last_error_line("write_failed");
+        assert!(line.ends_with(": no space…") && line.chars().count() == LINE_TEXT_MAX + 3, "{line}");
     }
 
     #[test]

@@ -84,6 +84,8 @@ pub struct Shared {
     pub shard: ShardHandle,
     /// The address of HTTP, if it is open.
     pub http: Option<SocketAddr>,
+    /// Why it is not open although the plan has it, and what opens it. For the banner.
+    pub http_closed: Option<String>,
     /// The addresses of the management ports.
     pub management: Vec<SocketAddr>,
     /// Counts of their clients.
@@ -220,7 +222,9 @@ impl Shared {
             }
             let shown = outlet.shown(Clock::now());
             if shown.word == "down" {
-                why.push(format!("output `{}` is required and down: {}", plan.name, shown.last_error));
+                let (name, last_error) = (&plan.name, shown.last_error);
+                let text = outlet.last_error_line(last_error);
+                why.push(format!("output `{name}` is required and down: {last_error}{text}"));
             }
         }
         why
@@ -236,7 +240,8 @@ impl Shared {
             let shown = outlet.shown(now);
             (shown.word == "down" && !is_retired(plan)).then(|| {
                 let (name, for_s) = (&plan.name, shown.for_ns / model::SECOND_NS);
-                format!("output `{name}` is down: {}, for {for_s} s", shown.last_error)
+                let text = outlet.last_error_line(shown.last_error);
+                format!("output `{name}` is down: {}, for {for_s} s{text}", shown.last_error)
             })
         });
         let sources = wiring.plan.sources.iter().zip(&wiring.listening);

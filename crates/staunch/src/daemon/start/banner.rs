@@ -17,6 +17,7 @@ pub fn print(shared: &Shared, file: Option<&Path>) {
     let ports = OpenPorts {
         listening: &wiring.listening,
         http: shared.http,
+        http_closed: shared.http_closed.as_deref(),
         management: &shared.management,
         carbonlink: shared.carbonlink.at,
     };
@@ -31,6 +32,8 @@ pub struct OpenPorts<'a> {
     pub listening: &'a [Vec<String>],
     /// The HTTP server's address.
     pub http: Option<SocketAddr>,
+    /// Why it is not open although the plan has it.
+    pub http_closed: Option<&'a str>,
     /// The management ports' addresses.
     pub management: &'a [SocketAddr],
     /// CarbonLink's address.
@@ -39,7 +42,7 @@ pub struct OpenPorts<'a> {
 
 /// The banner's text.
 pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> String {
-    let OpenPorts { listening, http, management, carbonlink } = ports;
+    let OpenPorts { listening, http, http_closed, management, carbonlink } = ports;
     let config = config_name.unwrap_or(match plan.built_in {
         true => "no config file: built-in defaults, loopback only",
         false => "no config file: options of the command line",
@@ -69,6 +72,7 @@ pub fn text(plan: &Plan, ports: OpenPorts<'_>, config_name: Option<&str>) -> Str
         let open = if config::is_open(http) { "  (open to the network)" } else { "" };
         lines.push(format!("  {:<14}{scheme}://{http}/{open}", "http"));
     }
+    lines.extend(http_closed.map(|why| format!("  {:<14}{why}", "http")));
     for output in &plan.outputs {
         let (word, name) = (output_word(&output.kind), &output.name);
         lines.push(format!("  -> {word:<14}{}  (output {name})", place(&output.kind)));
@@ -217,7 +221,13 @@ fn the_tip_for_curl_has_the_certificate_and_the_token() {
         let plan = config::check(source, config::Format::Toml).0.expect("a good file");
         super::banner::text(
             &plan,
-            OpenPorts { listening: &[], http: plan.http, management: &[], carbonlink: None },
+            OpenPorts {
+                listening: &[],
+                http: plan.http,
+                http_closed: None,
+                management: &[],
+                carbonlink: None,
+            },
             None,
         )
     };
@@ -228,6 +238,7 @@ fn the_tip_for_curl_has_the_certificate_and_the_token() {
     let taken = banner("[outputs.events]\ntype = \"event_file\"\nfrom = [\"app\"]\n");
     assert!(!taken.contains("C040"), "{taken}");
     assert!(plain.contains("curl http://127.0.0.1:8680/api/v1/series\n"), "{plain}");
+    assert_eq!(plain.matches("  http ").count(), 1, "{plain}");
     let both = banner("token_file = \"/etc/the token\"\ntls = { cert = \"/etc/http.pem\" }\n");
     let want = "curl --cacert /etc/http.pem -H \"Authorization: Bearer $(cat '/etc/the token')\" \
                 https://127.0.0.1:8680/api/v1/series\n";

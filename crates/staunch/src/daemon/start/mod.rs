@@ -22,9 +22,9 @@ use pipeline::{Accounts, Exchange, IntakeMaker, Shard};
 use tokio::sync::{Notify, watch as watch_channel};
 use tokio::task::JoinSet;
 
-use crate::admin::Ports;
 use crate::admin::accounts::AccountsPage;
 use crate::admin::clients::CarbonLinkAccount;
+use crate::admin::{HttpOption, Ports};
 use crate::daemon::checkpoint::handover::Handover;
 use crate::daemon::hot_restart::{Control, Handed, Inheritance};
 use crate::daemon::listeners::{Listeners, Opened};
@@ -53,7 +53,7 @@ use tls::Certificates;
 /// Opens the plan's listeners and starts everything.
 pub(in crate::daemon) async fn launch(
     plan: Plan,
-    http_optional: bool,
+    http: HttpOption,
     mut inherited: Option<Inheritance>,
     startup: &mut Startup<'_>,
 ) -> anyhow::Result<Running> {
@@ -63,7 +63,7 @@ pub(in crate::daemon) async fn launch(
         anyhow::bail!("{held}");
     }
     let (opened, mut failures) = listeners::open(&plan, &[], inherited.as_mut(), readers_of(&plan));
-    let (ports, closed_ports) = admin::open(&plan, http_optional, inherited.as_mut());
+    let (ports, closed_ports) = admin::open(&plan, http, inherited.as_mut());
     failures.extend(closed_ports);
     if let Some(held) = held.filter(|_| !failures.is_empty()) {
         failures.insert(0, held.to_string());
@@ -180,8 +180,7 @@ async fn assemble(
     })
     .context("cannot make room for packets")?;
     worker.resume_checkpoints(&plan);
-    let plan = Arc::new(plan);
-    let directory = directory(opened);
+    let (plan, directory) = (Arc::new(plan), directory(opened));
     let listening = Listeners::default().listening(&plan, opened);
     let wiring = Wiring { certificates, plan: plan.clone(), accounts, outlets, generation: 0, listening };
     let (readers, floors) = start_readers(&plan, &exchange, &room).context(NO_READERS)?;
@@ -194,6 +193,7 @@ async fn assemble(
         exchange,
         shard: handle,
         http: ports.http_at,
+        http_closed: ports.http_closed.clone(),
         management: ports.management_at.clone(),
         management_account: Default::default(),
         carbonlink: CarbonLinkAccount::of_port(ports.carbonlink_at),

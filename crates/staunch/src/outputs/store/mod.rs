@@ -5,6 +5,7 @@
 //! Not here: memory, files and answers (`graphite::store`), blocks (`deliver::store`).
 //! Invariant: a block is settled only after a sync that began when all of its points were in their files.
 
+mod example_log;
 mod feed;
 mod opening;
 mod running;

@@ -9,6 +9,7 @@ use graphite::store::{ATTEMPTS_MAX, Rules, Walk, WriteError, Writer};
 use model::{DiskError, SECOND_NS};
 use pipeline::storing::Settling;
 
+use super::example_log::ExampleLog;
 use super::opening;
 use super::running::{Running, report};
 use super::saved_names::SavedNames;
@@ -55,6 +56,7 @@ struct Writing<'a, 'r> {
     is_failing: bool,
     /// When unusable files were tried again.
     tried_again_ns: u64,
+    examples: ExampleLog,
     /// When the last word on progress at the end was said.
     said_ns: Option<u64>,
 }
@@ -77,6 +79,7 @@ pub(super) fn run(running: &Running<'_>, names: SavedNames, lock: WriterLock, te
         settling: Settling::default(),
         is_failing: false,
         tried_again_ns: now_ns,
+        examples: ExampleLog::default(),
         said_ns: None,
     };
     let begun = writing.names.begin(&running.open.store);
@@ -296,6 +299,7 @@ impl Writing<'_, '_> {
     /// Syncs the tree, and settles the blocks whose points were in their files before.
     fn sync(&mut self) {
         self.synced_ns = Clock::mono_ns();
+        self.examples.log(&self.running.outlet.name, &self.running.open.store, self.synced_ns);
         let changes = self.names.save_changes(&self.running.open.store);
         self.saved(changes);
         let open = self.running.open;
@@ -348,7 +352,9 @@ impl Writing<'_, '_> {
 }
 
 fn log_walk(name: &str, report: &graphite::store::WalkReport) {
-    tracing::info!("output `{name}`: {} files of series in {} folders", report.files, report.folders);
+    let counted = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let (files, folders) = (counted(report.files, "whisper file"), counted(report.folders, "folder"));
+    tracing::info!("output `{name}`: {files} in {folders}");
     if let Some((folder, error)) = &report.last_error {
         let shown = if folder.is_empty() { "the folder itself" } else { folder };
         tracing::warn!(
