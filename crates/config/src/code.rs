@@ -214,6 +214,11 @@ codes! {
         example "[sources.app]\ntype = \"statsd\"\n\n[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1s\"\n\n[outputs.store]\ntype = \"whisper\"\nfrom = [\"stats\"]"
         mend "Give the output a first archive with the step of the window: `schemas = [{ pattern = \"\", retentions = \"1s:6h,10s:1d,1m:7d\" }]`. Or flush less often."
 
+    NotAFolder "C043" "The path is not a folder"
+        cause "The daemon creates `data_dir` and the `path` of an output of type `whisper` as folders. At this path, or above it, is something else: a file, a device, or a link to nothing."
+        example "data_dir = \"/etc/hostname\""
+        mend "Use the path of a folder, or of one that can be created. The message names the path that is in the way."
+
     UnsupportedJavascript "I001" "This JavaScript cannot be evaluated"
         cause "The original's file is a JavaScript expression. Literals, `process.env`, simple operators and a few functions are supported; loops, other function calls and the like are not."
         example "{ port: ports.map(p => p + 1)[0] }"

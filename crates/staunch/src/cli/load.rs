@@ -1,6 +1,7 @@
 //! From a file's name to a checked plan and its diagnostics. Used by run, check, import and reload.
 
 mod config_files;
+mod folders;
 mod rule_files;
 
 use std::io::{IsTerminal, Read};
@@ -85,6 +86,13 @@ impl Loaded {
         let rules = self.plan.as_ref().map(|plan| rule_files::mistakes(plan, &self.text, &read));
         let rules = rules.unwrap_or_default();
         self.diagnostics.extend(rules);
+        self
+    }
+
+    /// Adds errors about paths that cannot be folders. For `check`: a daemon starts with them, and tries again.
+    pub(crate) fn with_folders_checked(mut self) -> Loaded {
+        let folders = self.plan.as_ref().map(|plan| folders::mistakes(plan, &self.files()));
+        self.diagnostics.extend(folders.unwrap_or_default());
         self
     }
 

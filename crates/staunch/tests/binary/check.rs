@@ -456,6 +456,32 @@ to = ["udp://10.0.0.1:8125", "udp://10.0.0.2:8125", "udp://10.0.0.3:8125"]
 sharding = "statsd-node"
 "#;
 
+#[cfg(unix)]
+#[test]
+fn a_path_that_cannot_be_a_folder_is_an_error_at_its_place() {
+    let folder = folder_with("file", "");
+    let path = folder.path().display();
+    let config = |data_dir: &str, store: &str| {
+        format!(
+            "data_dir = \"{data_dir}\"\n[sources.g]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+             [outputs.store]\ntype = \"whisper\"\nfrom = [\"g\"]\npath = \"{store}\"\n"
+        )
+    };
+    for (data_dir, store, want) in [
+        (format!("{path}/new/data"), format!("{path}/new/store"), None),
+        (format!("{path}/file"), format!("{path}/new"), Some("--> c.toml:1:12")),
+        (format!("{path}/file/data"), format!("{path}/new"), Some("--> c.toml:1:12")),
+        (format!("{path}/new"), format!("{path}/file"), Some("--> c.toml:8:8")),
+    ] {
+        std::fs::write(folder.path().join("c.toml"), config(&data_dir, &store)).expect("the folder is there");
+        let output = staunch(folder.path(), &["check", "c.toml"]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(i32::from(want.is_some())), "{said}");
+        let is_said = want.is_none_or(|want| said.contains(want) && said.contains("error[C043]"));
+        assert!(is_said, "{data_dir} {store}: {said}");
+    }
+}
+
 #[test]
 fn check_shows_copies_and_owners_of_keys() {
     let folder = folder_with("cluster.toml", CLUSTER);
