@@ -44,7 +44,10 @@ macro_rules! codes {
 impl Code {
     /// True when a part of an original's file is missing in the result.
     pub fn loses_a_line(self) -> bool {
-        matches!(self, Code::ImportUnknownKey | Code::UnknownBackend | Code::NotCarriedOver)
+        matches!(
+            self,
+            Code::ImportUnknownKey | Code::UnknownBackend | Code::NotCarriedOver | Code::ImportSkipped
+        )
     }
 }
 
@@ -211,6 +214,11 @@ codes! {
         example "[sources.app]\ntype = \"statsd\"\n\n[transforms.stats]\ntype = \"aggregate\"\nfrom = [\"app\"]\nwindow = \"1s\"\n\n[outputs.store]\ntype = \"whisper\"\nfrom = [\"stats\"]"
         mend "Give the output a first archive with the step of the window: `schemas = [{ pattern = \"\", retentions = \"1s:6h,10s:1d,1m:7d\" }]`. Or flush less often."
 
+    NotAFolder "C043" "The path is not a folder"
+        cause "The daemon creates `data_dir` and the `path` of an output of type `whisper` as folders. At this path, or above it, is something else: a file, a device, or a link to nothing."
+        example "data_dir = \"/etc/hostname\""
+        mend "Use the path of a folder, or of one that can be created. The message names the path that is in the way."
+
     UnsupportedJavascript "I001" "This JavaScript cannot be evaluated"
         cause "The original's file is a JavaScript expression. Literals, `process.env`, simple operators and a few functions are supported; loops, other function calls and the like are not."
         example "{ port: ports.map(p => p + 1)[0] }"
@@ -225,7 +233,7 @@ codes! {
         mend "Remove it, or use an existing output instead; `--ignore-unknown-backends` ignores it."
     NotCarriedOver "I004" "The option has no counterpart"
         cause "The option exists in the original, but Staunch has no counterpart, so the native file does not contain it."
-        example "{ title: \"statsd on web1\" }"
+        example "{ title: \"statsd on web1\" }\n\n[cache]\nMIN_TIMESTAMP_RESOLUTION = 10"
         mend "Nothing to do if you do not need the option. Otherwise use the replacement in the message."
     ImportBadValue "I005" "The original does not work with this value"
         cause "The value has the right type, but is outside the range of the option, or the original gives a useless result with it."
@@ -236,9 +244,9 @@ codes! {
         example "{ port: [\"8125\"] }"
         mend "Write the value as the message says."
     ImportNoEffect "I007" "The option has no effect"
-        cause "The option is obsolete, in the wrong place, or overridden by another one: the original ignores it."
-        example "{ legacyNamespace: false }"
-        mend "Remove it, or move it to the place in the hint."
+        cause "The original ignores the option, because it is obsolete, in the wrong place, or overridden by another one. Or the option changes the original and nothing here: no data depends on it."
+        example "{ legacyNamespace: false }\n\n[cache]\nCACHE_WRITE_STRATEGY = sorted"
+        mend "Nothing to do. If the option is in the wrong place, move it to the place in the hint."
     ImportSyntax "I008" "The file cannot be parsed"
         cause "The text breaks a rule of the original's file format at the marked place."
         example "{ port: 8125 backends: [] }"
@@ -279,6 +287,14 @@ codes! {
         cause "carbon listens on 0.0.0.0 if carbon.conf sets nothing else, and so does the imported config. All other listeners of Staunch use loopback by default. This is a warning."
         example "[relay]\nLINE_RECEIVER_PORT = 2013"
         mend "Set the interface in carbon.conf, or `tcp://127.0.0.1:2013` in `listen` of the native file."
+    ImportSkipped "I018" "A section or rule is skipped"
+        cause "carbon skips a section of a rule file that it cannot use, and destinations of relay-rules.conf that are not in DESTINATIONS. Staunch skips the same ones, so names get the rules of a later section, or are not sent there. This is a warning; `staunch import` prints the native file without them, and its exit code is 1."
+        example "[web]\npattern = ^web\\.\nretentions = 10s:6h,15s:7d"
+        mend "Correct the marked place, or remove the section."
+    SharedFiles "I019" "Two instances write to the same files"
+        cause "Several sections of carbon.conf store points in one folder, and not all of them have `WHISPER_LOCK_WRITES = True`. Without locks one Staunch writes to a folder. An instance that starts later takes points into its queue, and does not write them to files as long as the first one runs. This is a warning."
+        example "[cache]\nLOCAL_DATA_DIR = /srv/whisper\n\n[cache:b]\nLINE_RECEIVER_PORT = 2103"
+        mend "Run one instance, which uses several cores, and send all points to it. Or set `WHISPER_LOCK_WRITES = True` for all instances. Or give each its own `LOCAL_DATA_DIR`."
 }
 
 impl Code {

@@ -11,7 +11,8 @@ use config::{Format, check};
 
 /// Codes about files on disk or about the summary of a valid file, not about mistakes in the config's text: tested with
 /// `staunch check` (`tests/binary/check.rs`, `encrypted.rs`).
-const OF_FILES: [Code; 4] = [Code::TokenOpen, Code::CertificateDates, Code::DiskTooSmall, Code::UnreadEvents];
+const OF_FILES: [Code; 5] =
+    [Code::TokenOpen, Code::CertificateDates, Code::DiskTooSmall, Code::UnreadEvents, Code::NotAFolder];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")

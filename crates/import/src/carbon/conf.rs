@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use graphite::whisper::Space;
 use process::sharding::CarbonHash;
 
-use super::Invocation;
 use super::ini::{self, Entry};
-use super::keys;
+use super::instances::{self, AGGREGATOR_CACHE, CACHE, INSTANCE, STORAGE_DIR, program_and_instance};
 use super::relay::{CarbonDestination, listed};
-use crate::report::{Reports, all_of, did_you_mean, one_of};
+use super::{Invocation, keys};
+use crate::report::{Reports, all_of, did_you_mean};
 use config::diagnostic::{Code, Diagnostic, Place};
 
 /// How a relay chooses destinations.
@@ -88,26 +88,8 @@ pub(super) const REWRITE_RULES: &str = "rewrite-rules.conf";
 const BLACKLIST: &str = "blacklist.conf";
 const WHITELIST: &str = "whitelist.conf";
 
-/// Section of carbon-cache.py.
-const CACHE: &str = "cache";
-
-/// Section of carbon-aggregator-cache.py, an aggregator with a store instead of destinations.
-const AGGREGATOR_CACHE: &str = "aggregator-cache";
-
-/// Section of carbon-relay.py.
-const RELAY: &str = "relay";
-
-/// Sections of carbon's programs.
-const PROGRAMS: [&str; 4] = [CACHE, RELAY, "aggregator", AGGREGATOR_CACHE];
-
 /// The programs in messages.
 const SECTIONS: &str = "[cache], [relay], [aggregator] or [aggregator-cache]";
-
-/// STORAGE_DIR without the key: that of the root where carbon is installed.
-pub(super) const STORAGE_DIR: &str = "/opt/graphite/storage";
-
-/// Default instance name.
-pub(super) const INSTANCE: &str = "a";
 
 /// The settings of the section, with the original's defaults for missing keys.
 #[derive(Debug)]
@@ -134,6 +116,8 @@ pub(super) struct Conf {
     pub(super) dynamic: bool,
     pub(super) queue_records_max: Option<u64>,
     pub(super) flow_control: bool,
+    /// `CONF_DIR`: the folder of the rule files; empty for that of carbon.conf.
+    pub(super) conf_dir: String,
     pub(super) relay_rules: String,
     pub(super) rewrite_rules: String,
     pub(super) aggregation_rules: String,
@@ -172,25 +156,27 @@ pub(super) fn read(text: &str, invocation: &Invocation, wrong: &mut Vec<Diagnost
     let sections = ini::sections(text, wrong);
     let wanted = &*invocation.section;
     let layers = layers(&sections, wanted, wrong)?;
-    if invocation.reports_other_sections {
-        report_others(&sections, &layers, wrong);
-    }
+    instances::warn_unknown(&sections, wrong);
+    let (program, _) = program_and_instance(wanted);
+    let has_store = matches!(program, CACHE | AGGREGATOR_CACHE);
     for section in &layers {
-        keys::tell(section, wrong);
+        keys::tell(section, has_store, wrong);
+    }
+    let is_aggregator = matches!(program, "aggregator" | AGGREGATOR_CACHE);
+    let storage_dir = invocation.storage_dir.as_deref().unwrap_or(STORAGE_DIR);
+    if has_store {
+        instances::warn_shared_files(&sections, wanted, storage_dir, wrong);
     }
     let mut reader = Reader { layers: &layers, wrong };
     let first = layers[0];
-    let program = wanted.split(':').next().unwrap_or(wanted);
-    let is_aggregator = matches!(program, "aggregator" | AGGREGATOR_CACHE);
-    let storage_dir = invocation.storage_dir.as_deref().unwrap_or(STORAGE_DIR);
-    let store = matches!(program, CACHE | AGGREGATOR_CACHE).then(|| reader.store(storage_dir));
+    let store = has_store.then(|| reader.store(storage_dir));
     let (method, method_place) = match &store {
         Some(_) => (Method::Constant, None),
         None => reader.method(is_aggregator),
     };
     let destinations = if store.is_some() { Vec::new() } else { reader.destinations(method) };
     let destinations_place = reader.get("DESTINATIONS").map(|entry| entry.place);
-    reader.listens_everywhere(first.place, store.is_some());
+    reader.listens_everywhere(&instances::shown(&layers, wanted), store.is_some());
     reader.unpickler();
     if destinations.is_empty() && store.is_none() && method != Method::Rules {
         let place = destinations_place.or(method_place).unwrap_or(first.place);
@@ -221,6 +207,7 @@ pub(super) fn read(text: &str, invocation: &Invocation, wrong: &mut Vec<Diagnost
         dynamic: reader.flag("DYNAMIC_ROUTER", false),
         queue_records_max: reader.number("MAX_QUEUE_SIZE", 1, 1 << 30),
         flow_control: reader.flag("USE_FLOW_CONTROL", true),
+        conf_dir: reader.text("CONF_DIR", ""),
         relay_rules: given(&invocation.rules, !is_aggregator)
             .unwrap_or_else(|| reader.text("RELAY_RULES", "relay-rules.conf")),
         rewrite_rules: given(&invocation.rewrite_rules, true)
@@ -248,11 +235,9 @@ fn layers<'a, 'b>(
     wanted: &str,
     wrong: &mut Vec<Diagnostic>,
 ) -> Option<Vec<&'a ini::Section<'b>>> {
-    let (program, instance) = wanted.split_once(':').unwrap_or((wanted, INSTANCE));
-    let find = |name: &str| sections.iter().find(|section| section.name == name);
-    let (own, base) = (find(&format!("{program}:{instance}")), find(program));
-    let place = own.or(base).map(|section| section.place);
-    if place.is_none() {
+    let (program, instance) = program_and_instance(wanted);
+    let layers = instances::layers(sections, wanted);
+    let Some(first) = layers.first() else {
         let names: Vec<String> = sections.iter().map(|section| format!("[{}]", section.name)).collect();
         let report = wrong.error(Code::MissingKey, None, format!("there is no section [{wanted}]"));
         report.hint(match &names[..] {
@@ -260,71 +245,13 @@ fn layers<'a, 'b>(
             names => format!("expected {SECTIONS}; there is {}", names.join(", ")),
         });
         return None;
-    }
-    if own.is_none() && instance != INSTANCE {
-        let message = format!("there is no section [{wanted}]: [{program}] alone counts");
-        let report = wrong.warning(Code::ImportNoEffect, place, message);
+    };
+    if first.name == program && instance != INSTANCE {
+        let message = format!("no section [{wanted}]; the settings of [{program}] are used");
+        let report = wrong.warning(Code::ImportNoEffect, first.place, message);
         report.hint("carbon reports no error; check the instance name");
     }
-    Some(own.into_iter().chain(base).collect())
-}
-
-/// One warning for all sections that are not read.
-fn report_others(sections: &[ini::Section<'_>], read: &[&ini::Section<'_>], wrong: &mut Vec<Diagnostic>) {
-    let is_read = |section: &ini::Section<'_>| read.iter().any(|read| read.name == section.name);
-    let others: Vec<&ini::Section<'_>> = sections.iter().filter(|section| !is_read(section)).collect();
-    let Some(first) = others.first() else { return };
-    let names: Vec<String> = others.iter().map(|section| format!("[{}]", section.name)).collect();
-    let message = match &names[..] {
-        [name] => format!("{name} is not read: it is another daemon's"),
-        _ => format!("{} are not read: they are other daemons'", all_of(&names)),
-    };
-    let report = wrong.warning(Code::ImportNoEffect, first.place, message);
-    let import: Vec<String> = others
-        .iter()
-        .filter(|section| program_of(section.name).is_some())
-        .map(|section| format!("`--section {}`", section.name))
-        .collect();
-    if !import.is_empty() {
-        report.hint(format!("an import reads one daemon: use {} for another", one_of(&import)));
-    }
-}
-
-/// The program of a section's name, if it is one of carbon's.
-fn program_of(section: &str) -> Option<&str> {
-    let program = section.split(':').next().unwrap_or(section);
-    PROGRAMS.into_iter().find(|known| *known == program)
-}
-
-/// The section that an import means when it names none: that of the only daemon in the file, `relay` where there is no daemon.
-///
-/// # Errors
-/// The sections to choose from, if there are several daemons.
-pub fn only_section(text: &str, instance: Option<&str>) -> Result<String, Vec<String>> {
-    let sections = ini::sections(text, &mut Vec::new());
-    let names: Vec<&str> = sections.iter().map(|section| section.name).collect();
-    let mut wanted: Vec<String> = Vec::new();
-    for name in names.iter().copied().filter(|name| program_of(name).is_some()) {
-        let program = program_of(name).unwrap_or(name);
-        let one = match instance {
-            Some(instance) => format!("{program}:{instance}"),
-            // An instance alone is a daemon; otherwise it is found by the section of its program.
-            None if names.contains(&program) => program.to_owned(),
-            None => name.to_owned(),
-        };
-        if !wanted.contains(&one) {
-            wanted.push(one);
-        }
-    }
-    // Of several programs, the one that has this instance.
-    if instance.is_some() && wanted.iter().any(|one| names.contains(&one.as_str())) {
-        wanted.retain(|one| names.contains(&one.as_str()));
-    }
-    match wanted.len() {
-        0 => Ok(RELAY.to_owned()),
-        1 => Ok(wanted.remove(0)),
-        _ => Err(wanted),
-    }
+    Some(layers)
 }
 
 struct Reader<'a, 'b> {
@@ -359,7 +286,7 @@ impl<'a> Reader<'a, '_> {
         }
         let number = entry.value.parse().ok().filter(|number| (least..=most).contains(number));
         if number.is_none() {
-            let message = format!("{key} is no number of {least} to {most}");
+            let message = format!("{key} is not a number from {least} to {most}");
             self.wrong.error(Code::ImportBadValue, entry.place, message);
         }
         number
@@ -383,7 +310,8 @@ impl<'a> Reader<'a, '_> {
     }
 
     /// Warns about receivers that listen on every interface because no interface is configured.
-    fn listens_everywhere(&mut self, place: Place, has_store: bool) {
+    fn listens_everywhere(&mut self, daemon: &str, has_store: bool) {
+        let place = self.layers[0].place;
         let mut receivers = vec!["LINE_RECEIVER", "PICKLE_RECEIVER"];
         let mut more = |needs: bool, receiver| receivers.extend(needs.then_some(receiver));
         more(has_store, "CACHE_QUERY");
@@ -396,7 +324,9 @@ impl<'a> Reader<'a, '_> {
         let keys: Vec<String> =
             receivers.into_iter().filter(silent).map(|key| format!("{key}_INTERFACE")).collect();
         if !keys.is_empty() {
-            let message = format!("without {} it listens on every interface, 0.0.0.0", keys.join(" and "));
+            let are = if keys.len() == 1 { "is" } else { "are" };
+            let keys = all_of(&keys);
+            let message = format!("{daemon} listens on every interface, 0.0.0.0: {keys} {are} not set");
             let report = self.wrong.warning(Code::ListensEverywhere, place, message).label("as carbon does");
             report.hint("if only this machine sends, set 127.0.0.1 in `listen` of the native file");
         }
@@ -415,7 +345,7 @@ impl<'a> Reader<'a, '_> {
             self.wrong.error(Code::ImportBadValue, entry.place, message).hint("the only store is whisper");
         }
         StoreConf {
-            folder: self.storage("LOCAL_DATA_DIR", storage_dir, "whisper"),
+            folder: instances::storage_folder(self.layers, "LOCAL_DATA_DIR", storage_dir, "whisper"),
             new_files,
             lock: self.flag("WHISPER_LOCK_WRITES", false),
             points_max: self.number("MAX_CACHE_SIZE", 1, 1 << 40),
@@ -424,17 +354,6 @@ impl<'a> Reader<'a, '_> {
             hash_tagged_names: self.flag("TAG_HASH_FILENAMES", true),
             queries: self.address("CACHE_QUERY", Some(7002)),
         }
-    }
-
-    /// A folder below STORAGE_DIR, unless a key of its own names it.
-    fn storage(&self, key: &str, storage_dir: &str, below: &str) -> String {
-        let given =
-            |key: &str| self.get(key).map(|entry| entry.value.clone()).filter(|value| !value.is_empty());
-        let folder = || {
-            let storage = given("STORAGE_DIR").unwrap_or_else(|| storage_dir.to_owned());
-            format!("{}/{below}", storage.trim_end_matches('/'))
-        };
-        given(key).unwrap_or_else(folder)
     }
 
     fn unpickler(&mut self) {

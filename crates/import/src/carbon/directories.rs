@@ -2,7 +2,7 @@
 //!
 //! Not here: settings that make a plan (`conf`). A file with mistakes has folders as well, so that a daemon can always be stopped.
 
-use super::conf::{INSTANCE, STORAGE_DIR};
+use super::instances::{INSTANCE, STORAGE_DIR};
 use super::{Invocation, ini};
 
 /// Folders of one daemon.

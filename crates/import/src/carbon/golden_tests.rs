@@ -7,8 +7,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Invocation, carbon};
-use config::diagnostic::{Source, render};
+use super::{Invocation, carbon, harmless_last, other_daemons};
+use config::diagnostic::{Source, render_files};
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder of the repository");
@@ -19,7 +19,9 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 
 /// The expected file's content.
 fn rendered(folder: &Path, section: &str) -> String {
-    let read = |name: &str| fs::read_to_string(folder.join(name)).map_err(|_| "not there".to_owned());
+    let read = |name: &str| {
+        fs::read_to_string(folder.join(name)).map_err(|_| format!("cannot read {name}: not there"))
+    };
     let conf = read("carbon.conf").expect("each has one");
     let (plan, files) = carbon(("carbon.conf", &conf), &Invocation::of_section(section), &read);
     let native = plan.as_ref().map_or_else(|| "nothing\n".to_owned(), config::print);
@@ -28,10 +30,10 @@ fn rendered(folder: &Path, section: &str) -> String {
         let (again, wrong) = config::check(Source { name: "t", text: &native }, config::Format::Toml);
         assert_eq!(again, plan, "{folder:?} {section}: {wrong:?}\n{native}");
     }
-    let said = files.iter().filter(|file| !file.diagnostics.is_empty());
-    let said =
-        said.map(|file| render(Source { name: &file.name, text: &file.text }, &file.diagnostics, false));
-    native + "\n" + &said.collect::<String>()
+    let said = harmless_last(&files);
+    let said: Vec<_> = said.iter().map(|(source, diagnostics)| (*source, &**diagnostics)).collect();
+    let note = plan.and_then(|_| other_daemons(&conf, section)).map(|note| format!("note: {note}\n"));
+    native + "\n" + &render_files(&said, false) + &note.unwrap_or_default()
 }
 
 #[test]

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::report::{Reports, did_you_mean};
-use config::diagnostic::{Code, Diagnostic, Place};
+use crate::report::Reports;
+use config::diagnostic::{Code, Diagnostic, Place, nearest};
 
 /// One section.
 #[derive(Debug)]
@@ -33,10 +33,15 @@ impl Entry<'_> {
     /// The place of a piece of the value; for a value of several lines, of the first line.
     pub(super) fn place_of(&self, piece: &str) -> Place {
         let at = (piece.as_ptr() as usize).wrapping_sub(self.value.as_ptr() as usize);
-        if self.place.end - self.place.start != self.value.len() || at > self.value.len() {
+        self.place_in(at..at.saturating_add(piece.len()))
+    }
+
+    /// The place of some bytes of the value; for a value of several lines, of the first line.
+    pub(super) fn place_in(&self, at: std::ops::Range<usize>) -> Place {
+        if self.place.end - self.place.start != self.value.len() || at.start > self.value.len() {
             return self.place;
         }
-        Place::new(self.place.start + at, self.place.start + at + piece.len())
+        Place::new(self.place.start + at.start, self.place.start + at.end)
     }
 }
 
@@ -69,8 +74,12 @@ impl<'a> Section<'a> {
     pub(super) fn warn_unknown(&self, known: &[&str], wrong: &mut Vec<Diagnostic>) {
         for entry in self.entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             let message = format!("carbon knows no key `{}` here", entry.written);
-            let report = wrong.warning(Code::ImportUnknownKey, entry.key_place, message);
-            report.label("ignored").hint(did_you_mean(&entry.key, known.iter().copied(), "keys"));
+            let warning = Diagnostic::warning(Code::ImportUnknownKey, message).at(entry.key_place);
+            let near = nearest(&entry.key, known.iter().copied());
+            wrong.push(match near {
+                Some(near) => warning.label("ignored").hint(format!("did you mean `{near}`?")),
+                None => warning.label(format!("ignored; keys are {}", known.join(", "))),
+            });
         }
     }
 }

@@ -24,18 +24,11 @@ pub struct Invocation {
     /// The folder of storage-schemas.conf and storage-aggregation.conf, if the store is to read them again while it runs. Without it
     /// their rules become part of the plan.
     pub storage_rules: Option<PathBuf>,
-    /// Whether sections of other daemons are reported: an import reads one of several, and a daemon its own.
-    pub reports_other_sections: bool,
 }
 
 impl Invocation {
     /// A section, and nothing else.
     pub fn of_section(section: &str) -> Invocation {
-        Invocation {
-            section: section.to_owned(),
-            hostname: "localhost".to_owned(),
-            reports_other_sections: true,
-            ..Invocation::default()
-        }
+        Invocation { section: section.to_owned(), hostname: "localhost".to_owned(), ..Invocation::default() }
     }
 }

@@ -35,7 +35,8 @@ const OTHERS: &str = "\
 
 /// Keys with an effect in the original and none here, which loses nothing of the data: the value without an effect there, and
 /// the replacement.
-const NO_EFFECT: [(&str, &str, &str); 21] = [
+const NO_EFFECT: [(&str, &str, &str); 22] = [
+    ("USER", "", "set the user in the service manager: `User=` of the systemd unit"),
     ("CACHE_WRITE_STRATEGY", "", WRITES),
     (
         "MAX_UPDATES_PER_SECOND_ON_SHUTDOWN",
@@ -66,27 +67,34 @@ const WRITES: &str = "a file is written `write_after` its oldest point came";
 const LOG: &str = "there is one log; figures are at `/metrics`";
 const TAGS: &str = "Staunch indexes tags itself, and reports them to no other program";
 
-/// Keys with an effect in the original and none here, with the replacement. Without a value they have none there either.
-const NOT_HERE: [(&str, &str); 5] = [
-    ("USER", "set the user in the service manager: `User=` of the systemd unit"),
-    ("MIN_TIMESTAMP_RESOLUTION", "timestamps are forwarded unchanged"),
-    ("MAX_AGGREGATION_INTERVALS", "a window is emitted once: `expire` sets how long it accepts points"),
-    ("WRITE_BACK_FREQUENCY", "a window is emitted once: `expire` sets how long it accepts points"),
-    ("AMQP_HOST", "message brokers are not supported as input"),
+/// Keys with an effect in the original and none here: the values without an effect there, and the replacement. No value has none
+/// either.
+const NOT_HERE: [(&str, &[&str], &str); 4] = [
+    ("MIN_TIMESTAMP_RESOLUTION", &["0", "1"], TIMES),
+    ("MAX_AGGREGATION_INTERVALS", &["5"], LATE),
+    ("WRITE_BACK_FREQUENCY", &["none"], LATE),
+    ("AMQP_HOST", &[], "message brokers are not supported as input"),
 ];
+const TIMES: &str = "timestamps are forwarded as sent";
+const LATE: &str = "each aggregate is sent once; late points are accepted until `expire`";
 
-/// Reports keys that are not supported or not known.
-pub(super) fn tell(section: &ini::Section<'_>, wrong: &mut Vec<Diagnostic>) {
+/// Reports keys that are not supported or not known. `has_store`: the daemon of the section stores points itself.
+pub(super) fn tell(section: &ini::Section<'_>, has_store: bool, wrong: &mut Vec<Diagnostic>) {
     for (key, value, place) in section.keys() {
         let same = |known: &&str| known.eq_ignore_ascii_case(key);
         if KEYS.split_whitespace().chain(OTHERS.split_whitespace()).any(|known| same(&known)) {
             continue;
         }
-        if let Some((known, instead)) = NOT_HERE.iter().find(|(known, _)| same(known)) {
-            if !value.is_empty() {
+        if let Some((known, silent, instead)) = NOT_HERE.iter().find(|(known, ..)| same(known)) {
+            if !value.is_empty() && !silent.contains(&&*value.to_ascii_lowercase()) {
                 let report =
                     wrong.warning(Code::NotCarriedOver, place, format!("{known} has no counterpart"));
-                report.label("left out").hint(*instead);
+                let stores = has_store && *instead == TIMES;
+                report.label("left out").hint(if stores {
+                    "timestamps are stored as sent"
+                } else {
+                    *instead
+                });
             }
             continue;
         }
@@ -102,6 +110,7 @@ pub(super) fn tell(section: &ini::Section<'_>, wrong: &mut Vec<Diagnostic>) {
         let warning = Diagnostic::warning(Code::ImportUnknownKey, message).at(place).label("ignored");
         let known = KEYS.split_whitespace().chain(OTHERS.split_whitespace());
         let known = known.chain(NO_EFFECT.iter().map(|(known, ..)| *known));
+        let known = known.chain(NOT_HERE.iter().map(|(known, ..)| *known));
         let near = nearest(key, known).map(|near| format!("did you mean {near}?"));
         wrong.push(Diagnostic { hint: near, ..warning });
     }

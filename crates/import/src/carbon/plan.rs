@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use deliver::plan::{QueueKind, QueueLimits, SenderPlan, WhenFull};
 use graphite::whisper::AggregationMethod;
@@ -21,7 +21,7 @@ use super::{
     CarbonDestination, Invocation, aggregation_rules, list, relay_rules, rewrite_rules, storage_aggregations,
     storage_schemas,
 };
-use config::diagnostic::{Code, Diagnostic, has_errors};
+use config::diagnostic::{Code, Diagnostic, Source, has_errors};
 use config::native::{endpoint_name, graphite_source, own_source};
 use config::plan::{
     AggregationPlan, CarbonLinkPlan, CarbonOwnPlan, CarbonProgram, Carries, Destination, Endpoint, Feed,
@@ -59,7 +59,8 @@ const OWN_ROUTES: &str = "self-routes";
 const OUTPUT: &str = "carbon";
 
 /// Reads carbon.conf and the rule files that it names, as the daemon of a section (`cache`, `relay`, `aggregator`, `relay:b`,
-/// `aggregator-cache`) does. `read` returns the text of a file in the same directory, or the reason why it cannot be read.
+/// `aggregator-cache`) does. `read` returns the text of a file, whose name is relative to the directory of carbon.conf, or a sentence
+/// that says why it cannot be read.
 pub fn carbon(
     (name, text): (&str, &str),
     invocation: &Invocation,
@@ -69,13 +70,34 @@ pub fn carbon(
     let conf = conf::read(text, invocation, &mut diagnostics);
     let mut files = vec![CarbonFile { name: name.to_owned(), text: text.to_owned(), diagnostics }];
     let Some(conf) = conf else { return (None, files) };
-    let rules = Reading { read, files: &mut files }.rules(&conf);
+    let rules = Reading { read, files: &mut files, conf_dir: &conf.conf_dir }.rules(&conf);
     let plan = plan(&conf, &rules, invocation, &mut files[0].diagnostics);
     for file in &mut files {
         file.diagnostics.sort_by_key(|diagnostic| diagnostic.place.map_or(0, |place| place.start));
     }
     let failed = files.iter().any(|file| has_errors(&file.diagnostics));
     (Some(plan).filter(|_| !failed), files)
+}
+
+/// The diagnostics of all files in the order in which people read them: those that change nothing come last.
+pub fn harmless_last(files: &[CarbonFile]) -> Vec<(Source<'_>, Vec<Diagnostic>)> {
+    let is_harmless = |one: &Diagnostic| one.code == Code::ImportNoEffect;
+    let those = |harmless: bool| {
+        files.iter().map(move |file| {
+            let found = file.diagnostics.iter().filter(|one| is_harmless(one) == harmless).cloned();
+            (Source { name: &file.name, text: &file.text }, found.collect())
+        })
+    };
+    those(false).chain(those(true)).collect()
+}
+
+/// Whether a diagnostic means that something of the files is not in the plan: a setting without a counterpart, a section that is skipped,
+/// or a key that is probably misspelt, since one like it exists. Other keys that carbon does not know are leftovers of old versions.
+pub fn is_incomplete(diagnostic: &Diagnostic) -> bool {
+    match diagnostic.code {
+        Code::ImportUnknownKey => diagnostic.hint.is_some(),
+        code => code.loses_a_line(),
+    }
 }
 
 /// What a missing file means.
@@ -92,6 +114,8 @@ enum Absent {
 struct Reading<'a> {
     read: &'a dyn Fn(&str) -> Result<String, String>,
     files: &'a mut Vec<CarbonFile>,
+    /// Where the names of files are relative to.
+    conf_dir: &'a str,
 }
 
 impl Reading<'_> {
@@ -102,21 +126,25 @@ impl Reading<'_> {
         absent: Absent,
         of: impl FnOnce(&str) -> (Option<T>, Vec<Diagnostic>),
     ) -> Option<T> {
-        let text = match (self.read)(name) {
+        let name = Path::new(self.conf_dir).join(name).display().to_string();
+        let text = match (self.read)(&name) {
             Ok(text) => text,
             Err(why) => {
-                let message = format!("{name} cannot be read: {why}");
                 let diagnostic = match absent {
-                    Absent::Never => Some(Diagnostic::error(Code::IncludeUnread, message)),
-                    Absent::Hardly => Some(Diagnostic::warning(Code::IncludeUnread, message)),
+                    Absent::Never => Some(Diagnostic::error(Code::IncludeUnread, why)),
+                    Absent::Hardly => Some(Diagnostic::warning(Code::IncludeUnread, why)),
                     Absent::Often => None,
                 };
-                self.files[0].diagnostics.extend(diagnostic);
+                let hint = match self.conf_dir {
+                    "" => "rule files are in the folder of carbon.conf, or in its CONF_DIR".to_owned(),
+                    set => format!("rule files are in CONF_DIR, which is {set}"),
+                };
+                self.files[0].diagnostics.extend(diagnostic.map(|diagnostic| diagnostic.hint(hint)));
                 return None;
             }
         };
         let (read, diagnostics) = of(&text);
-        self.files.push(CarbonFile { name: name.to_owned(), text, diagnostics });
+        self.files.push(CarbonFile { name, text, diagnostics });
         read
     }
 
@@ -246,13 +274,14 @@ fn store(
     let schemas = rules
         .schemas
         .iter()
-        .map(|rule| SchemaPlan { pattern: rule.pattern.clone(), retentions: rule.layout.to_string() });
+        .map(|rule| SchemaPlan { pattern: rule.pattern.clone(), retentions: rule.layout.in_units() });
     let aggregations = rules.aggregations.iter().map(|rule| AggregationPlan {
         pattern: rule.pattern.clone(),
         method: rule.method,
         x_files_factor: rule.x_files_factor.map(shortest),
     });
-    let in_files = |name: &str| invocation.storage_rules.as_ref().map(|folder| folder.join(name));
+    let in_files =
+        |name: &str| invocation.storage_rules.as_ref().map(|folder| folder.join(&all.conf_dir).join(name));
     let schemas_file = in_files(SCHEMAS);
     // Only what is there is read again: carbon starts without this file.
     let aggregations_file = in_files(AGGREGATIONS).filter(|_| rules.has_aggregations);

@@ -72,9 +72,9 @@ pub fn relay_rules(
         let says_default = section.get("default").is_some();
         let is_default = says_default && section.flag("default", &mut wrong);
         if !is_default && section.get("pattern").is_none() {
-            let message = format!("section `{}` is not a rule, and is ignored", section.name);
-            let report = wrong.warning(Code::ImportNoEffect, section.place, message);
-            report.label("ignored by carbon").hint("add `pattern = EXPRESSION`, or `default = true`");
+            let message = format!("section `{}` is skipped: it is not a rule", section.name);
+            let report = wrong.warning(Code::ImportSkipped, section.place, message);
+            report.label("skipped by carbon").hint("add `pattern = EXPRESSION`, or `default = true`");
             continue;
         }
         if says_default && (is_default || section.get("pattern").is_some()) {
@@ -121,9 +121,9 @@ fn destinations(
     let mut destinations = Vec::new();
     for (destination, text) in listed(entry, wrong) {
         if known.is_some_and(|known| !known.contains(&destination)) {
-            let message = format!("`{text}` is not in DESTINATIONS of carbon.conf, and is ignored");
-            let report = wrong.warning(Code::ImportNoEffect, entry.place_of(text), message);
-            report.hint("add it to DESTINATIONS, or remove it here");
+            let message = format!("`{text}` is skipped: it is not in DESTINATIONS of carbon.conf");
+            let report = wrong.warning(Code::ImportSkipped, entry.place_of(text), message);
+            report.label("skipped by carbon").hint("add it to DESTINATIONS, or remove it here");
             continue;
         }
         destinations.push(destination);

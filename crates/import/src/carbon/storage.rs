@@ -20,16 +20,17 @@ pub fn storage_schemas(text: &str) -> (Option<Vec<SchemaRule>>, Vec<Diagnostic>)
         section.warn_unknown(&["pattern", "retentions"], &mut wrong);
         let Some(pattern) = pattern(&section, &mut wrong) else { continue };
         let Some(entry) = section.get("retentions") else {
-            ignored(&section, "it has no `retentions`", "add `retentions = STEP:LENGTH, …`", &mut wrong);
+            skipped(&section, "it has no `retentions`", "add `retentions = STEP:LENGTH, …`", &mut wrong);
             continue;
         };
         let archives = match parse_retentions(&entry.value) {
             Ok(archives) => archives,
             Err(error) => {
                 let message = format!("section `{}` has invalid retentions", section.name);
-                let report = wrong.error(Code::ImportBadValue, entry.place, message);
+                let place = entry.place_in(error.at.clone());
+                let report = wrong.error(Code::ImportBadValue, place, message);
                 report
-                    .label(error.to_string())
+                    .label(error.fault.to_string())
                     .hint("write STEP:LENGTH for each archive, such as 10s:6h,1m:7d");
                 continue;
             }
@@ -37,8 +38,8 @@ pub fn storage_schemas(text: &str) -> (Option<Vec<SchemaRule>>, Vec<Diagnostic>)
         match Layout::new(&archives) {
             Ok(layout) => rules.push(SchemaRule { section: section.name.to_owned(), pattern, layout }),
             Err(error) => {
-                let message = format!("section `{}` is ignored: {error}", section.name);
-                let report = wrong.warning(Code::ImportNoEffect, entry.place, message);
+                let message = format!("section `{}` is skipped: {error}", section.name);
+                let report = wrong.warning(Code::ImportSkipped, entry.place, message);
                 report
                     .label("carbon skips the section")
                     .hint("correct the archives, or its names get those of a later section");
@@ -73,7 +74,7 @@ fn sections<'a>(text: &'a str, wrong: &mut Vec<Diagnostic>) -> Vec<Section<'a>> 
 /// The pattern of a section, as Python's `re` reads it.
 fn pattern(section: &Section<'_>, wrong: &mut Vec<Diagnostic>) -> Option<String> {
     let Some(entry) = section.get("pattern") else {
-        ignored(section, "it has no `pattern`", "add `pattern = EXPRESSION`", wrong);
+        skipped(section, "it has no `pattern`", "add `pattern = EXPRESSION`", wrong);
         return None;
     };
     if let Err(error) = Patterns::new(std::iter::once(&*entry.value)) {
@@ -84,9 +85,9 @@ fn pattern(section: &Section<'_>, wrong: &mut Vec<Diagnostic>) -> Option<String>
     Some(entry.value.clone())
 }
 
-fn ignored(section: &Section<'_>, why: &str, hint: &str, wrong: &mut Vec<Diagnostic>) {
-    let message = format!("section `{}` is ignored: {why}", section.name);
-    wrong.warning(Code::ImportNoEffect, section.place, message).label("ignored by carbon").hint(hint);
+fn skipped(section: &Section<'_>, why: &str, hint: &str, wrong: &mut Vec<Diagnostic>) {
+    let message = format!("section `{}` is skipped: {why}", section.name);
+    wrong.warning(Code::ImportSkipped, section.place, message).label("skipped by carbon").hint(hint);
 }
 
 /// None without the key; an error for a section that carbon skips.
@@ -96,10 +97,11 @@ fn factor(section: &Section<'_>, wrong: &mut Vec<Diagnostic>) -> Result<Option<f
         Ok(factor) if (0.0..=1.0).contains(&factor) => Ok(Some(factor)),
         _ => {
             let message = format!(
-                "section `{}` is ignored: its xFilesFactor is not a number from 0 to 1",
+                "section `{}` is skipped: its xFilesFactor is not a number from 0 to 1",
                 section.name
             );
-            wrong.warning(Code::ImportNoEffect, entry.place, message).label("carbon skips the section");
+            let report = wrong.warning(Code::ImportSkipped, entry.place, message);
+            report.label("carbon skips the section").hint("write a share of the points, such as 0.5");
             Err(())
         }
     }
@@ -111,11 +113,11 @@ fn method(section: &Section<'_>, wrong: &mut Vec<Diagnostic>) -> Result<Option<A
         return Ok(Some(method));
     }
     let message = format!(
-        "section `{}` is ignored: whisper knows no aggregationMethod `{}`",
+        "section `{}` is skipped: whisper knows no aggregationMethod `{}`",
         section.name, entry.value
     );
     let known = AggregationMethod::ALL.iter().map(|method| method.name());
-    let report = wrong.warning(Code::ImportNoEffect, entry.place, message);
+    let report = wrong.warning(Code::ImportSkipped, entry.place, message);
     report.label("carbon skips the section").hint(did_you_mean(&entry.value, known, "methods"));
     Err(())
 }

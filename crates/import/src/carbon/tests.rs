@@ -6,7 +6,7 @@ use process::relay::{ClusterId, Entry, RelayPlan, Router, Statement, To};
 use proptest::prelude::*;
 
 use super::*;
-use config::diagnostic::{Diagnostic, Severity, Source, render};
+use config::diagnostic::{Code, Diagnostic, Severity, Source, render};
 use config::plan::{Listen, OutputKind};
 
 /// The errors of a text: the marked text and the hint.
@@ -195,7 +195,7 @@ fn an_aggregator_config_rewrites_aggregates_and_routes() {
     ];
     let (plan, said) = imported(conf, "aggregator:b", &files);
     let codes: Vec<&str> = said.iter().map(|line| &line[..4]).collect();
-    assert_eq!(codes, ["I004", "I002", "I017"], "{said:#?}");
+    assert_eq!(codes, ["I002", "I017"], "{said:#?}");
     let plan = plan.expect("a plan");
     let names: Vec<&str> = plan.sources.iter().map(|source| &*source.name).collect();
     assert_eq!(names, ["lines", "pickle", "self"]);
@@ -239,12 +239,11 @@ fn relay_rules_and_aggregated_hashing_are_imported() {
 fn the_section_of_the_cache_is_imported_by_itself() {
     let relay = "[relay]\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nPICKLE_RECEIVER_PORT = 0\nRELAY_METHOD = constant\n\
         DESTINATIONS = h:1\nUSER = USERNAME\n";
-    let user = "I004 USER has no counterpart";
-    let store = "I007 [cache] is not read: it is another daemon's";
+    let user = "I007 USER has no effect here";
     let table: &[(String, &[&str])] = &[
         (relay.replace("USERNAME", ""), &[]),
         (relay.replace("USERNAME", "carbon"), &[user]),
-        (format!("[cache]\nUSER = carbon\n{}", relay.replace("USERNAME", "")), &[store]),
+        (format!("[cache]\nUSER = carbon\n{}", relay.replace("USERNAME", "")), &[]),
     ];
     for (conf, want) in table {
         let (plan, said) = imported(conf, "relay", &[]);
@@ -258,11 +257,8 @@ fn the_section_of_the_cache_is_imported_by_itself() {
         let text = "[cache]\nLINE_RECEIVER_INTERFACE = 127.0.0.1\nPICKLE_RECEIVER_PORT = 0\nSTORAGE_DIR = /srv/\nCACHE_QUERY_INTERFACE = 127.0.0.1\n[cache:b]\nLINE_RECEIVER_PORT = 2103\n";
         let schemas = "[all]\npattern = .*\nretentions = 60s:1d\n";
         let (plan, said) = imported(text, section, &[("storage-schemas.conf", schemas)]);
-        let other: &[&str] = match section {
-            "cache" => &["I007 [cache:b] is not read: it is another daemon's"],
-            _ => &[],
-        };
-        assert_eq!(said, other, "{section}");
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].starts_with("I019"), "{section}: {said:?}");
         let plan = plan.expect("a plan");
         let port = if section == "cache" { 2003 } else { 2103 };
         assert_eq!(plan.sources[0].listen, [Listen::Tcp(([127, 0, 0, 1], port).into())]);
@@ -272,40 +268,112 @@ fn the_section_of_the_cache_is_imported_by_itself() {
         let (plan, said) = imported(text, section, &[]);
         assert_eq!(
             (plan, said.len()),
-            (None, 1 + other.len()),
+            (None, 2),
             "carbon-cache.py does not start without storage-schemas.conf"
         );
     }
 }
 
 #[test]
-fn sections_that_are_not_read_are_listed_in_one_warning() {
+fn a_section_of_no_daemon_is_reported_and_those_of_other_daemons_are_not() {
     let relay = "LINE_RECEIVER_INTERFACE = ::1\nPICKLE_RECEIVER_PORT = 0\nRELAY_METHOD = constant\nDESTINATIONS = h:1\n";
-    let conf = format!("[cache]\n[cache:b]\n[relay]\n{relay}[relay:b]\n[aggregator]\n");
-    let (plan, said) = imported(&conf, "relay:b", &[]);
-    assert!(plan.is_some());
-    assert_eq!(said, ["I007 [cache], [cache:b] and [aggregator] are not read: they are other daemons'"]);
-    let started = Invocation { reports_other_sections: false, ..Invocation::of_section("relay:b") };
-    let (plan, files) = carbon(("carbon.conf", &conf), &started, &|_name| Err("not there".to_owned()));
-    assert!(plan.is_some() && files[0].diagnostics.is_empty(), "{files:?}");
+    let conf = format!("[cache]\n[cache:b]\n[relay]\n{relay}[relay:b]\n[aggregator]\n[cahce]\n");
+    for (section, want) in [
+        ("relay:b", &["I007 [cahce] is not the section of a daemon"][..]),
+        (
+            "relay:zz",
+            &[
+                "I007 no section [relay:zz]; the settings of [relay] are used",
+                "I007 [cahce] is not the section of a daemon",
+            ],
+        ),
+    ] {
+        let (plan, said) = imported(&conf, section, &[]);
+        assert!(plan.is_some());
+        assert_eq!(said, want);
+    }
 }
 
 #[test]
-fn section_of_the_only_daemon_is_taken_and_of_several_none() {
-    let several = |names: &[&str]| Err(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-    for (text, instance, want) in [
-        ("[cache]\nX = 1\n", None, Ok("cache".to_owned())),
-        ("[cache]\n[cache:b]\n", None, Ok("cache".to_owned())),
-        ("[cache:b]\n", None, Ok("cache:b".to_owned())),
-        ("[aggregator]\n[other]\n", None, Ok("aggregator".to_owned())),
-        ("", None, Ok("relay".to_owned())),
-        ("[cache:a]\n[cache:b]\n", None, several(&["cache:a", "cache:b"])),
-        ("[cache]\n[relay]\n[relay:b]\n", None, several(&["cache", "relay"])),
-        ("[cache]\n[relay]\n[relay:b]\n", Some("b"), Ok("relay:b".to_owned())),
-        ("[cache]\n[relay]\n", Some("b"), several(&["cache:b", "relay:b"])),
-        ("[cache]\n", Some("b"), Ok("cache:b".to_owned())),
+fn stock_values_are_silent_and_what_is_missing_in_the_plan_is_marked() {
+    let start =
+        "LINE_RECEIVER_INTERFACE = ::1\nPICKLE_RECEIVER_PORT = 0\nCACHE_QUERY_PORT = 0\nDESTINATIONS = h:1\n";
+    for (section, key, is_incomplete, want) in [
+        ("cache", "USER =", false, ""),
+        ("cache", "USER = carbon", false, "set the user in the service manager: `User=` of the systemd unit"),
+        ("cache", "MIN_TIMESTAMP_RESOLUTION = 1", false, ""),
+        ("cache", "MIN_TIMESTAMP_RESOLUTION = 10", true, "timestamps are stored as sent"),
+        ("relay", "MIN_TIMESTAMP_RESOLUTION = 10", true, "timestamps are forwarded as sent"),
+        ("aggregator", "MAX_AGGREGATION_INTERVALS = 5", false, ""),
+        (
+            "aggregator",
+            "MAX_AGGREGATION_INTERVALS = 6",
+            true,
+            "each aggregate is sent once; late points are accepted until `expire`",
+        ),
+        ("cache", "LINE_RECIEVER_PORT = 2013", true, "did you mean LINE_RECEIVER_PORT?"),
+        ("cache", "OWN_KEY_OF_AN_ADMIN = 1", false, ""),
     ] {
-        assert_eq!(only_section(text, instance), want, "{text} {instance:?}");
+        let conf = format!("[{section}]\n{start}{key}\n");
+        let files = [
+            ("storage-schemas.conf", "[all]\npattern = .*\nretentions = 60s:1d\n"),
+            ("relay-rules.conf", "[d]\ndefault = true\ndestinations = h:1\n"),
+            ("aggregation-rules.conf", ""),
+        ];
+        let read = |name: &str| {
+            let found = files.iter().find(|(known, _)| *known == name);
+            found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| format!("cannot read {name}"))
+        };
+        let (plan, files) = carbon(("carbon.conf", &conf), &Invocation::of_section(section), &read);
+        assert!(plan.is_some(), "{files:?}");
+        let found = files.iter().flat_map(|file| &file.diagnostics);
+        let hints: String = found.clone().filter_map(|one| one.hint.clone()).collect();
+        assert_eq!((found.clone().any(super::is_incomplete), &*hints), (is_incomplete, want), "{conf}");
+    }
+}
+
+#[test]
+fn skipped_rules_are_marked_and_come_before_what_changes_nothing() {
+    let conf = "[cache]\nLINE_RECEIVER_INTERFACE = ::1\nPICKLE_RECEIVER_PORT = 0\nCACHE_QUERY_PORT = 0\nLOG_UPDATES = True\n";
+    for (schema, aggregation) in [
+        ("10s:6h,15s:7d", "aggregationMethod = sum"),
+        ("10s:6h", "aggregationMethod = avgerage"),
+        ("10s:6h", "xFilesFactor = 50%"),
+    ] {
+        let read = |name: &str| match name {
+            "storage-schemas.conf" => Ok(format!("[s]\npattern = .*\nretentions = {schema}\n")),
+            "storage-aggregation.conf" => Ok(format!("[a]\npattern = .*\n{aggregation}\n")),
+            _ => Err(format!("cannot read {name}")),
+        };
+        let (plan, files) = carbon(("carbon.conf", conf), &Invocation::of_section("cache"), &read);
+        assert!(plan.is_some(), "{files:?}");
+        let codes: Vec<Code> =
+            harmless_last(&files).iter().flat_map(|(_, all)| all).map(|one| one.code).collect();
+        assert_eq!(codes, [Code::ImportSkipped, Code::ImportNoEffect], "{schema} {aggregation}");
+        assert!(files.iter().flat_map(|file| &file.diagnostics).any(is_incomplete));
+    }
+}
+
+#[test]
+fn rule_files_are_those_of_conf_dir() {
+    let start = "LINE_RECEIVER_INTERFACE = ::1\nPICKLE_RECEIVER_PORT = 0\nDESTINATIONS = h:1\n";
+    let rules = "[d]\ndefault = true\ndestinations = h:1\n";
+    let with = format!("[relay]\n{start}CONF_DIR = /srv/conf\n");
+    let (plan, said) = imported(&with, "relay", &[("/srv/conf/relay-rules.conf", rules)]);
+    assert_eq!((plan.is_some(), said), (true, Vec::new()));
+    for (conf, name, hint) in [
+        (with, "/srv/conf/relay-rules.conf", "rule files are in CONF_DIR, which is /srv/conf"),
+        (
+            format!("[relay]\n{start}"),
+            "relay-rules.conf",
+            "rule files are in the folder of carbon.conf, or in its CONF_DIR",
+        ),
+    ] {
+        let read = |name: &str| Err(format!("cannot read {name}: not there"));
+        let (plan, files) = carbon(("carbon.conf", &conf), &Invocation::of_section("relay"), &read);
+        let found = &files[0].diagnostics[0];
+        assert_eq!((plan, &*found.message), (None, &*format!("cannot read {name}: not there")));
+        assert_eq!(found.hint.as_deref(), Some(hint));
     }
 }
 

@@ -56,7 +56,6 @@ impl Places {
             blacklist: given(&args.blacklist),
             whitelist: given(&args.whitelist),
             storage_rules: Some(config.parent().unwrap_or(Path::new("")).to_owned()),
-            reports_other_sections: false,
         };
         let Directories { storage, pid, log } = directories(&load::read(&config)?.1, &invocation);
         let name = format!("carbon-{program}-{}", args.instance);

@@ -341,7 +341,7 @@ pub(crate) struct CheckArgs {
 const IMPORT_EXIT_CODES: &str = "\
 Exit codes:
   0  the native file is complete; there may be warnings
-  1  errors, and no native file; or settings of the original are missing in it
+  1  errors, and no native file; or settings or rules of the original are not in it
   2  the file cannot be read, or has several daemons of carbon";
 
 /// `staunch import`

@@ -18,6 +18,7 @@ use self::checked::Checked;
 use self::keys::Keys;
 use super::args::{CheckArgs, Original};
 use super::kind::FileKind;
+use super::load::Loaded;
 use super::{FAILED, MISTAKES, load, relay};
 use client::stdio;
 
@@ -30,8 +31,11 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     for number in 0..args.files.len().max(1) {
         let CheckArgs { compat, ignore_unknown_backends, .. } = args.clone();
         let checked = match args.files.get(number).cloned() {
-            Some(file) => checked(&Original { file, compat, ignore_unknown_backends }),
-            None => load::native(&args.config).map(Checked::from),
+            Some(file) => {
+                let file = Original { file, compat, ignore_unknown_backends };
+                checked_with(&file, Loaded::with_folders_checked)
+            }
+            None => load::native(&args.config).map(|loaded| loaded.with_folders_checked().into()),
         };
         let checked = match checked {
             Err(error) if !is_one => {
@@ -65,12 +69,17 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// When it cannot be read, or is carbon's.
 pub(crate) fn checked(file: &Original) -> anyhow::Result<Checked> {
+    checked_with(file, |loaded| loaded)
+}
+
+/// The same, with more checks of a native one.
+fn checked_with(file: &Original, native: fn(Loaded) -> Loaded) -> anyhow::Result<Checked> {
     let kind = if file.compat.is_some() { FileKind::Statsd } else { load::kind(&file.file)? };
     match kind {
         FileKind::Relay => Ok(relay::checked(&file.file)),
         FileKind::Statsd => Ok(Checked { kind, ..load::any_original(file)?.into() }),
         FileKind::Native | FileKind::Carbon | FileKind::CarbonRules | FileKind::Pem => {
-            Ok(load::native(std::slice::from_ref(&file.file))?.into())
+            Ok(native(load::native(std::slice::from_ref(&file.file))?).into())
         }
     }
 }

@@ -38,8 +38,8 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         stdio::data(with_comments(&config::print(&plan)).as_bytes())?;
         if loses_a_line {
             stdio::say(
-                "staunch: the native file is printed, but some settings of the original are not in it (the warnings name \
-                 them): exit code 1\n",
+                "staunch: the native file is printed, but some settings or rules of the original are not in it (the warnings \
+                 name them): exit code 1\n",
             );
         }
     }
@@ -57,7 +57,11 @@ fn with_comments(printed: &str) -> String {
 /// The expected file and advice, if this one is not a config of `kind`.
 fn of_another(kind: ImportKind, file: &Path) -> Option<String> {
     // A pipe can only be read once.
-    let is = if load::is_special(file) { return None } else { load::kind(file).ok()? };
+    if load::is_special(file) {
+        return None;
+    }
+    let (name, text) = load::read(file).ok()?;
+    let is = FileKind::of(file, &text);
     let (wanted, expected) = match kind {
         ImportKind::Statsd => {
             (FileKind::Statsd, "a config of node's statsd or Net::Statsd::Server: an object, { … }")
@@ -70,7 +74,7 @@ fn of_another(kind: ImportKind, file: &Path) -> Option<String> {
             (FileKind::Carbon, "a carbon.conf: sections, such as [relay], with keys in capitals")
         }
     };
-    let name = file.display().to_string();
-    let found = is.instead_of_native(&name).unwrap_or_else(|| format!("{name} does not look like one"));
+    let found =
+        is.instead_of_native(&name, &text).unwrap_or_else(|| format!("{name} does not look like one"));
     (is != wanted).then(|| format!("expected {expected}\nstaunch: {found}"))
 }

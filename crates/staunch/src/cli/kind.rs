@@ -69,6 +69,8 @@ impl FileKind {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         match lines.clone().next() {
             None => FileKind::Native,
+            Some("[pre]" | "[post]") => FileKind::CarbonRules,
+            Some(line) if is_aggregation_rule(line) => FileKind::CarbonRules,
             Some(line) if line.starts_with("-----BEGIN ") => FileKind::Pem,
             Some(line) if line.starts_with('[') => {
                 let mut keys = lines.filter_map(key);
@@ -89,7 +91,7 @@ impl FileKind {
     }
 
     /// The message when a native config was expected; `None` for a native one.
-    pub(crate) fn instead_of_native(self, name: &str) -> Option<String> {
+    pub(crate) fn instead_of_native(self, name: &str, text: &str) -> Option<String> {
         match self {
             FileKind::Native => None,
             FileKind::Relay => Some(format!(
@@ -100,19 +102,63 @@ impl FileKind {
                 "{name} is a config of node's statsd or Net::Statsd::Server: run it with `staunch statsd {name}`, or turn \
                  it into a native one with `staunch import statsd {name}`"
             )),
-            FileKind::Carbon => Some(format!(
-                "{name} is a config of carbon: run it with `staunch carbon cache start --nodaemon --config {name}`, or turn it \
-                 into a native one with `staunch import carbon {name} --section cache`"
-            )),
-            FileKind::CarbonRules => Some(format!(
-                "{name} has rules of carbon, which are read beside its carbon.conf: turn that one into a native one with \
-                 `staunch import carbon carbon.conf --section cache`"
-            )),
+            FileKind::Carbon => Some(instead_of_carbon(name, text)),
+            FileKind::CarbonRules => {
+                let conf = Path::new(name).with_file_name("carbon.conf");
+                Some(format!(
+                    "{name} has rules of carbon, which are read with the carbon.conf beside it: turn both into a native config \
+                     with `staunch import carbon {} --section {}`",
+                    conf.display(),
+                    reader_of_rules(text)
+                ))
+            }
             FileKind::Pem => Some(format!(
                 "{name} has certificates or keys (PEM), and is no config: a config names it, as tls = {{ cert = \"{name}\" }}"
             )),
         }
     }
+}
+
+/// The message for a carbon.conf, with the sections that it has.
+fn instead_of_carbon(name: &str, text: &str) -> String {
+    let sections = import::carbon::daemon_sections(text);
+    let first = sections.first().map_or("cache", |first| &**first);
+    let (program, instance) = match first.split_once(':') {
+        Some((program, instance)) => (program, format!(" --instance {instance}")),
+        None => (first, String::new()),
+    };
+    let others = match &sections[..] {
+        [] | [_] => String::new(),
+        several => format!("; its sections are {}", several.join(", ")),
+    };
+    format!(
+        "{name} is a config of carbon: run it with `staunch carbon {program} start --nodaemon --config {name}{instance}`, or turn \
+         it into a native one with `staunch import carbon {name} --section {first}`{others}"
+    )
+}
+
+/// The section of a daemon that reads a file of rules.
+fn reader_of_rules(text: &str) -> &'static str {
+    let lines = || text.lines().map(str::trim);
+    if lines().filter_map(key).any(|key| matches!(key, "destinations" | "servers")) {
+        "relay"
+    } else if lines().any(|line| matches!(line, "[pre]" | "[post]") || is_aggregation_rule(line)) {
+        "aggregator"
+    } else {
+        "cache"
+    }
+}
+
+/// A rule of aggregation-rules.conf: `OUTPUT (SECONDS) = METHOD INPUT`.
+fn is_aggregation_rule(line: &str) -> bool {
+    let two = |text: &str| {
+        let mut words = text.split_whitespace();
+        let second = words.nth(1)?.to_owned();
+        words.next().is_none().then_some(second)
+    };
+    let Some((left, right)) = line.split_once('=') else { return false };
+    let frequency = two(left);
+    two(right).is_some() && frequency.is_some_and(|word| word.starts_with('(') && word.ends_with(')'))
 }
 
 /// A statement of carbon-c-relay begins with a word that is followed neither by a value nor by a part of a key.
@@ -158,8 +204,38 @@ fn the_kind_of_a_file_follows_from_its_content() {
         ("carbon.conf", "[cache]\nLINE_RECEIVER_INTERFACE = 0.0.0.0", Carbon),
         ("storage-schemas.conf", "[carbon]\npattern = ^carbon\\.\nretentions = 60:90d", CarbonRules),
         ("relay-rules.conf", "[default]\ndefault = true\ndestinations = 127.0.0.1:2004", CarbonRules),
+        ("aggregation-rules.conf", "# sums\n<env>.all (60) = sum <env>.*.hits", CarbonRules),
+        ("aggregation-rules.conf", "all (60) = sum *.hits", CarbonRules),
+        ("rewrite-rules.conf", "[post]\n_sum$ =", CarbonRules),
         ("http.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n", Pem),
     ] {
         assert_eq!(FileKind::of(Path::new(name), text), want, "{name}: {text:?}");
+    }
+}
+
+#[test]
+fn files_of_carbon_are_referred_to_their_sections() {
+    let relay = "[relay]\nLINE_RECEIVER_PORT = 2013\n";
+    let several = "[cache:b]\nLINE_RECEIVER_PORT = 1\n[relay]\nLINE_RECEIVER_PORT = 2\n";
+    for (name, text, want) in [
+        ("/c/carbon.conf", relay, "`staunch carbon relay start --nodaemon --config /c/carbon.conf`"),
+        ("/c/carbon.conf", relay, "`staunch import carbon /c/carbon.conf --section relay`"),
+        ("c.conf", several, "`staunch carbon cache start --nodaemon --config c.conf --instance b`"),
+        ("c.conf", several, "--section cache:b`; its sections are cache:b, relay"),
+        ("/c/relay-rules.conf", "[d]\ndestinations = h:1", "import carbon /c/carbon.conf --section relay`"),
+        (
+            "aggregation-rules.conf",
+            "all (60) = sum *.hits",
+            "import carbon carbon.conf --section aggregator`",
+        ),
+        ("rewrite-rules.conf", "[pre]\na = b", "import carbon carbon.conf --section aggregator`"),
+        (
+            "storage-schemas.conf",
+            "[a]\npattern = .*\nretentions = 1:1",
+            "carbon carbon.conf --section cache`",
+        ),
+    ] {
+        let said = FileKind::of(Path::new(name), text).instead_of_native(name, text);
+        assert!(said.as_ref().is_some_and(|said| said.contains(want)), "{said:?}");
     }
 }

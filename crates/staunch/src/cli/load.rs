@@ -1,6 +1,7 @@
 //! From a file's name to a checked plan and its diagnostics. Used by run, check, import and reload.
 
 mod config_files;
+mod folders;
 mod rule_files;
 
 use std::io::{IsTerminal, Read};
@@ -43,10 +44,13 @@ pub(crate) struct Loaded {
 impl Loaded {
     /// Errors and warnings of each file.
     pub(crate) fn by_file(&self, diagnostics: &[Diagnostic]) -> Vec<(Source<'_>, Vec<Diagnostic>)> {
+        config::by_file(&self.files(), diagnostics)
+    }
+
+    fn files(&self) -> Vec<File<'_>> {
         // The format does not matter here.
         let first = File { source: Source { name: &self.name, text: &self.text }, format: Format::Toml };
-        let files: Vec<File<'_>> = std::iter::once(first).chain(self.more.iter().map(Text::file)).collect();
-        config::by_file(&files, diagnostics)
+        std::iter::once(first).chain(self.more.iter().map(Text::file)).collect()
     }
 
     fn shown(&self, diagnostics: &[Diagnostic]) -> String {
@@ -82,6 +86,13 @@ impl Loaded {
         let rules = self.plan.as_ref().map(|plan| rule_files::mistakes(plan, &self.text, &read));
         let rules = rules.unwrap_or_default();
         self.diagnostics.extend(rules);
+        self
+    }
+
+    /// Adds errors about paths that cannot be folders. For `check`: a daemon starts with them, and tries again.
+    pub(crate) fn with_folders_checked(mut self) -> Loaded {
+        let folders = self.plan.as_ref().map(|plan| folders::mistakes(plan, &self.files()));
+        self.diagnostics.extend(folders.unwrap_or_default());
         self
     }
 
@@ -157,7 +168,11 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<(String, String)> {
     }
     let opened = std::fs::File::open(file).with_context(|| format!("cannot read {name}"))?;
     let about = opened.metadata().with_context(|| format!("cannot read {name}"))?;
-    anyhow::ensure!(!about.is_dir(), "{name} is a directory, and a config is a file: write {name}/FILE");
+    anyhow::ensure!(
+        !about.is_dir(),
+        "{name} is a directory, and a config is a file: write {}/FILE",
+        name.trim_end_matches('/')
+    );
     let size = about.len();
     anyhow::ensure!(
         size <= CONFIG_BYTES_MAX,
@@ -340,7 +355,13 @@ pub(crate) fn carbon_section(
         })?,
     };
     let invocation = Invocation { hostname: hostname(), ..Invocation::of_section(&section) };
-    Ok(carbon_text(file, (&name, &text), &invocation, &|_rule_file| {}))
+    let mut imported = carbon_text(file, (&name, &text), &invocation, &|_rule_file| {});
+    if imported.plan.is_some()
+        && let Some(note) = import::carbon::other_daemons(&text, &section)
+    {
+        imported.said.push_str(&format!("note: {note}\n"));
+    }
+    Ok(imported)
 }
 
 fn carbon_text(
@@ -358,13 +379,10 @@ fn carbon_text(
     };
     let (plan, files) = import::carbon::carbon((name, text), invocation, &beside);
     let colour = wants_colour(std::io::stderr().is_terminal());
-    let each: Vec<_> = files
-        .iter()
-        .map(|file| (Source { name: &file.name, text: &file.text }, &file.diagnostics[..]))
-        .collect();
+    let ordered = import::carbon::harmless_last(&files);
+    let each: Vec<_> = ordered.iter().map(|(source, diagnostics)| (*source, &**diagnostics)).collect();
     let said = render_files(&each, colour);
-    let codes = files.iter().flat_map(|file| &file.diagnostics).map(|diagnostic| diagnostic.code);
-    let loses_a_line = codes.clone().any(loses_a_line);
+    let loses_a_line = files.iter().flat_map(|file| &file.diagnostics).any(import::carbon::is_incomplete);
     Imported { plan, said, loses_a_line }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod check;
 mod explain;
 mod import;
 pub(crate) mod kind;
+mod links;
 pub(crate) mod load;
 mod log_format;
 mod manual;
@@ -22,7 +23,6 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) use client::exit_code::{FAILED, MISTAKES};
@@ -39,8 +39,11 @@ pub fn main() -> ExitCode {
     #[cfg(unix)]
     sys::block_signals();
     log_stream::log_panics();
-    let usage = std::env::args_os().next().and_then(|program| usage_of_carbon(&program));
-    let words = as_original(std::env::args_os());
+    if let Some(instead) = std::env::args_os().next().and_then(|program| links::not_here(&program)) {
+        client::stdio::say(&format!("staunch: {instead}\n"));
+        return ExitCode::from(FAILED);
+    }
+    let words = links::as_original(std::env::args_os());
     if is_verbose_version(&words) {
         return match client::stdio::data(crate::build::verbose().as_bytes()) {
             Ok(_) => ExitCode::SUCCESS,
@@ -53,7 +56,7 @@ pub fn main() -> ExitCode {
             Err(_) => ExitCode::from(FAILED),
         };
     }
-    let args = match parsed(&words, usage.as_deref()) {
+    let args = match links::parsed(&words) {
         Err(error) if error.use_stderr() && is_relay(&words) => return relay::refused(&error),
         parsed => parsed.unwrap_or_else(|error| error.exit()),
     };
@@ -95,77 +98,12 @@ pub fn main() -> ExitCode {
     code
 }
 
-/// The command line; `usage` is shown by the help of `carbon`.
-fn parsed(words: &[OsString], usage: Option<&str>) -> Result<Args, clap::Error> {
-    let Some(usage) = usage.map(str::to_owned) else { return Args::try_parse_from(words) };
-    let command = Args::command().mut_subcommand("carbon", |carbon| carbon.override_usage(usage));
-    Args::from_arg_matches(&command.try_get_matches_from(words)?)
-}
-
-/// The usage line of a link with the name of one of carbon's programs.
-fn usage_of_carbon(program: &OsString) -> Option<String> {
-    let path = std::path::Path::new(program);
-    let stem = path.file_stem()?.to_str()?;
-    let is_known = cfg!(unix) && words_of(stem)?.first().is_some_and(|word| word == "carbon");
-    is_known
-        .then(|| format!("{} [OPTIONS] start|stop|status", path.file_name().unwrap_or_default().display()))
-}
-
-#[cfg(unix)]
-#[test]
-fn usage_of_a_link_to_carbon_names_the_link() {
-    let help = |words: &[&str]| {
-        let usage = usage_of_carbon(&OsString::from(words[0]));
-        let words = as_original(words.iter().map(OsString::from));
-        parsed(&words, usage.as_deref()).expect_err("help is no run").to_string()
-    };
-    for flag in ["-h", "--help"] {
-        let text = help(&["/opt/graphite/bin/carbon-cache.py", flag]);
-        assert!(text.contains("Usage: carbon-cache.py [OPTIONS] start|stop|status\n"), "{text}");
-    }
-    assert!(
-        help(&["staunch", "carbon", "-h"]).contains("Usage: staunch carbon [OPTIONS] <PROGRAM> <ACTION>")
-    );
-}
-
 /// A signal that ends `staunch top`: any that stops or reloads a daemon.
 fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     let mut signals = Signals::take()?;
     Ok(async move {
         let _any = signals.next().await;
     })
-}
-
-/// Program names of the originals, and the words of our command line for them.
-const ORIGINALS: [(&str, &[&str]); 3] =
-    [("statsd", &["statsd"]), ("carbon-c-relay", &["relay"]), ("relay", &["relay"])];
-
-/// Started with an original's name, the program uses its command line: `statsd CONFIG`, `carbon-c-relay -f CONFIG`,
-/// `carbon-cache.py start`.
-fn as_original(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut args: Vec<OsString> = args.collect();
-    let name = args.first().map(std::path::Path::new).and_then(|path| path.file_stem()?.to_str());
-    let words = name.and_then(words_of).unwrap_or_default();
-    args.splice(1.min(args.len())..1.min(args.len()), words);
-    args
-}
-
-/// The words for a program of that name.
-fn words_of(name: &str) -> Option<Vec<OsString>> {
-    if let Some((_, words)) = ORIGINALS.iter().find(|(original, _)| name == *original) {
-        return Some(words.iter().map(OsString::from).collect());
-    }
-    if let Some((_, word)) = name
-        .strip_prefix("whisper-")
-        .and_then(|script| whisper::SCRIPTS.iter().find(|(known, _)| *known == script))
-    {
-        return Some(["whisper", word].map(OsString::from).into());
-    }
-    #[cfg(unix)]
-    if let Some((_, word)) = crate::carbon::PROGRAMS.iter().find(|(original, _)| name == *original) {
-        return Some(["carbon", word].map(OsString::from).into());
-    }
-    None
 }
 
 /// `staunch --version --verbose`, in any order, or as short flags.
@@ -239,22 +177,4 @@ fn start_log(args: &Args) {
             log.with_ansi(false).event_format(log_format::Json).init();
         }
     }
-}
-
-#[test]
-fn started_with_an_originals_name_it_uses_the_originals_command_line() {
-    let args = |words: &[&str]| as_original(words.iter().map(OsString::from));
-    assert_eq!(args(&["/usr/bin/statsd", "a.js"]), ["/usr/bin/statsd", "statsd", "a.js"]);
-    assert_eq!(args(&["carbon-c-relay", "-tt"]), ["carbon-c-relay", "relay", "-tt"]);
-    assert_eq!(args(&["./relay"]), ["./relay", "relay"]);
-    #[cfg(unix)]
-    assert_eq!(
-        args(&["/opt/graphite/bin/carbon-cache.py", "--debug", "start"]),
-        ["/opt/graphite/bin/carbon-cache.py", "carbon", "cache", "--debug", "start"]
-    );
-    #[cfg(unix)]
-    assert_eq!(args(&["carbon-aggregator-cache"]), ["carbon-aggregator-cache", "carbon", "aggregator-cache"]);
-    assert_eq!(args(&["whisper-set-xfilesfactor.py"]), ["whisper-set-xfilesfactor.py", "whisper", "set-xff"]);
-    assert!(args(&[]).is_empty());
-    assert_eq!(args(&["/usr/bin/staunch", "run"]), ["/usr/bin/staunch", "run"]);
 }

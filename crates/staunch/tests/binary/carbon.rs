@@ -216,6 +216,32 @@ fn mistakes_are_shown_and_nothing_is_started() {
 }
 
 #[test]
+fn a_start_warns_of_an_instance_that_writes_to_the_same_files() {
+    let root = Root::new("carbon-cache", "[cache:b]\nLINE_RECEIVER_PORT = 0\nUDP_RECEIVER_PORT = 0\n");
+    // It has no receiver, so it does not start: the warning comes first.
+    let output = root.run(&["--instance=b", "start"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("warning[I019]: [cache:b] and [cache] write to the same files"), "{said}");
+    assert!(said.contains("set `WHISPER_LOCK_WRITES = True` for all of them, or run one instance"), "{said}");
+}
+
+#[test]
+fn links_show_their_own_usage_or_say_that_there_is_no_such_script() {
+    let folder = TempDir::new().expect("a folder for the test");
+    for (name, code, want) in [
+        ("whisper-info.py", 2, "Usage: whisper-info.py <PATH> [FIELD]"),
+        ("rrd2whisper.py", 2, "staunch: rrd2whisper.py is not in Staunch: "),
+    ] {
+        let link = folder.path().join(name);
+        std::os::unix::fs::symlink(STAUNCH, &link).expect("a new link");
+        let output = Command::new(link).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(code) && said.contains(want), "{name}: {said}");
+    }
+}
+
+#[test]
 fn a_pid_file_of_another_program_ends_nobody() {
     let root = Root::new("carbon-cache", "");
     fs::create_dir(root.path("storage")).expect("a new folder");

@@ -136,8 +136,6 @@ fn the_kind_of_a_file_follows_from_its_content() {
         ("no-rules.conf", &store("nofile.conf")),
         ("bad-rules.conf", &store("bad-schemas.conf")),
         ("bad-schemas.conf", "[all]\npattern = .*\nretentions = 60:never\n"),
-        ("several.conf", "[cache]\nUSER =\n[relay]\nUSER =\n"),
-        ("user.conf", "[cache]\nUSER = carbon\n"),
         ("storage-schemas.conf", "[all]\npattern = .*\nretentions = 60:90d\n"),
         ("local.js", "{ port: 8125 }"),
         ("http.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
@@ -164,23 +162,85 @@ fn the_kind_of_a_file_follows_from_its_content() {
         (&["import", "carbon", "relay"], 1, "`staunch import relay relay`"),
         (&["import", "carbon", "relay"], 1, "expected a carbon.conf"),
         (&["import", "carbon", "demo.conf"], 1, "demo.conf does not look like one"),
-        (
-            &["import", "carbon", "carbon.conf", "--section", "cache"],
-            0,
-            "without PICKLE_RECEIVER_INTERFACE and CACHE_QUERY_INTERFACE it listens on every interface",
-        ),
-        (&["import", "carbon", "carbon.conf"], 0, "listens on every interface"),
-        (
-            &["import", "carbon", "several.conf"],
-            2,
-            "several.conf has several daemons: choose one with `--section cache` or `--section relay`",
-        ),
-        (&["import", "carbon", "user.conf"], 1, "some settings of the original are not in it"),
         (&["check", "no-rules.conf"], 1, "--> no-rules.conf:3:"),
         (&["check", "no-rules.conf"], 1, "`schemas_file` of output `store`: cannot read nofile.conf"),
         (&["check", "bad-rules.conf"], 1, "bad-schemas.conf:3: "),
         (&["check", "demo.conf", "relay"], 0, ""),
         (&["check", "demo.conf", "nosuch", "relay"], 2, "cannot read nosuch"),
+    ] {
+        let output = staunch(folder.path(), args);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(logged), "{args:?}: {}", stderr(&output));
+    }
+}
+
+/// Files of carbon in a folder.
+fn carbons_files() -> TempDir {
+    let folder = folder_with("carbon.conf", "[cache]\nLINE_RECEIVER_INTERFACE = 0.0.0.0\n");
+    for (name, text) in [
+        ("several.conf", "[cache]\nUSER =\n[cache:b]\nUSER =\n[relay]\nUSER =\n"),
+        ("user.conf", "[cache]\nUSER = carbon\nMIN_TIMESTAMP_RESOLUTION = 1\n"),
+        ("lost.conf", "[cache]\nMIN_TIMESTAMP_RESOLUTION = 10\n"),
+        ("typo.conf", "[cache]\nLINE_RECIEVER_PORT = 1\n"),
+        ("rules/carbon.conf", "[cache]\nUSER =\n"),
+        ("rules/storage-schemas.conf", "[a]\npattern = a\nretentions = 10s:6h,15s:7d\n"),
+        ("none/carbon.conf", "[cache]\nUSER =\n"),
+        ("aggregation-rules.conf", "all (60) = sum *.hits\n"),
+        ("storage-schemas.conf", "[all]\npattern = .*\nretentions = 60:90d\n"),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
+        std::fs::write(path, text).expect("it can be written");
+    }
+    folder
+}
+
+#[test]
+fn imports_of_carbon_name_other_daemons_and_what_is_missing() {
+    let folder = carbons_files();
+    for (args, code, logged) in [
+        (
+            &["import", "carbon", "carbon.conf", "--section", "cache"][..],
+            0,
+            "[cache] listens on every interface, 0.0.0.0: PICKLE_RECEIVER_INTERFACE and CACHE_QUERY_INTERFACE are not set",
+        ),
+        (&["import", "carbon", "carbon.conf"], 0, "listens on every interface"),
+        (
+            &["import", "carbon", "several.conf"],
+            2,
+            "several.conf has several daemons: choose one with `--section cache`, `--section cache:b` or `--section relay`",
+        ),
+        (
+            &["import", "carbon", "several.conf", "--section", "cache:b"],
+            0,
+            "warning[I019]: [cache:b] and [cache] write to the same files, in /opt/graphite/storage/whisper, without locks",
+        ),
+        (
+            &["import", "carbon", "several.conf", "--section", "cache"],
+            0,
+            "\nnote: only [cache] was imported; [cache:b] and [relay] are other daemons",
+        ),
+        (&["import", "carbon", "user.conf"], 0, "warning[I007]: USER has no effect here"),
+        (&["import", "carbon", "lost.conf"], 1, "some settings or rules of the original are not in it"),
+        (&["import", "carbon", "typo.conf"], 1, "some settings or rules of the original are not in it"),
+        (
+            &["import", "carbon", "rules/carbon.conf"],
+            1,
+            "some settings or rules of the original are not in it",
+        ),
+        (
+            &["import", "carbon", "rules/carbon.conf"],
+            1,
+            "warning[I018]: section `a` is skipped: 15s is not a multiple of 10s (archives `10s:6h` and `15s:7d`)",
+        ),
+        (
+            &["import", "carbon", "none/carbon.conf"],
+            1,
+            "error[I013]: cannot read none/storage-schemas.conf: No such file or directory (os error 2)",
+        ),
+        (&["import", "carbon", "rules/"], 2, "write rules/FILE"),
+        (&["check", "aggregation-rules.conf"], 2, "`staunch import carbon carbon.conf --section aggregator`"),
+        (&["check", "several.conf"], 2, "its sections are cache, cache:b, relay"),
     ] {
         let output = staunch(folder.path(), args);
         assert_eq!(output.status.code(), Some(code), "{args:?}: {}", stderr(&output));
@@ -395,6 +455,32 @@ from = ["app"]
 to = ["udp://10.0.0.1:8125", "udp://10.0.0.2:8125", "udp://10.0.0.3:8125"]
 sharding = "statsd-node"
 "#;
+
+#[cfg(unix)]
+#[test]
+fn a_path_that_cannot_be_a_folder_is_an_error_at_its_place() {
+    let folder = folder_with("file", "");
+    let path = folder.path().display();
+    let config = |data_dir: &str, store: &str| {
+        format!(
+            "data_dir = \"{data_dir}\"\n[sources.g]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+             [outputs.store]\ntype = \"whisper\"\nfrom = [\"g\"]\npath = \"{store}\"\n"
+        )
+    };
+    for (data_dir, store, want) in [
+        (format!("{path}/new/data"), format!("{path}/new/store"), None),
+        (format!("{path}/file"), format!("{path}/new"), Some("--> c.toml:1:12")),
+        (format!("{path}/file/data"), format!("{path}/new"), Some("--> c.toml:1:12")),
+        (format!("{path}/new"), format!("{path}/file"), Some("--> c.toml:8:8")),
+    ] {
+        std::fs::write(folder.path().join("c.toml"), config(&data_dir, &store)).expect("the folder is there");
+        let output = staunch(folder.path(), &["check", "c.toml"]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(i32::from(want.is_some())), "{said}");
+        let is_said = want.is_none_or(|want| said.contains(want) && said.contains("error[C043]"));
+        assert!(is_said, "{data_dir} {store}: {said}");
+    }
+}
 
 #[test]
 fn check_shows_copies_and_owners_of_keys() {

@@ -25,6 +25,26 @@ impl ArchivePlan {
     pub fn retention(self) -> u64 {
         u64::from(self.step) * u64::from(self.points)
     }
+
+    /// Step and time that it covers, each in its largest unit: `10s:6h`, which [`super::parse_retention`] reads. An archive of no
+    /// point or no step has no such text, and is written as it is.
+    pub fn in_units(self) -> String {
+        if self.step == 0 || self.points == 0 {
+            return self.to_string();
+        }
+        format!("{}:{}", in_unit(u64::from(self.step)), in_unit(self.retention()))
+    }
+}
+
+/// Units of retentions, largest first. Without weeks: retentions are written as `7d`.
+const UNITS: [(u64, char); 4] = [(365 * 86_400, 'y'), (86_400, 'd'), (3_600, 'h'), (60, 'm')];
+
+/// Seconds in the largest unit that divides them.
+fn in_unit(seconds: u64) -> String {
+    match UNITS.iter().find(|(unit, _)| seconds.is_multiple_of(*unit)) {
+        Some((unit, letter)) => format!("{}{letter}", seconds / unit),
+        None => format!("{seconds}s"),
+    }
 }
 
 impl fmt::Display for ArchivePlan {
@@ -101,20 +121,29 @@ impl fmt::Display for LayoutError {
                 write!(f, "archive {archive} has a step or a number of points of 0")
             }
             LayoutError::SameStep { fine, coarse } => {
-                write!(f, "archives {fine} and {coarse} have the same step")
+                write!(f, "archives {} have the same step", both(*fine, *coarse))
             }
             LayoutError::NotMultiple { fine, coarse } => {
-                write!(f, "the step of archive {coarse} is not a multiple of that of {fine}")
+                let steps = [coarse.step, fine.step].map(|step| in_unit(u64::from(step)));
+                let [coarse_step, fine_step] = steps;
+                let archives = both(*fine, *coarse);
+                write!(f, "{coarse_step} is not a multiple of {fine_step} (archives {archives})")
             }
             LayoutError::NotLonger { fine, coarse } => {
-                let (longer, shorter) = (coarse.retention(), fine.retention());
-                write!(f, "archive {coarse} covers {longer} s, which is not more than {shorter} s of {fine}")
+                let (fine, coarse) = (fine.in_units(), coarse.in_units());
+                write!(f, "archive `{coarse}` covers no more time than `{fine}`")
             }
             LayoutError::TooFewPoints { fine, coarse } => {
                 let needed = coarse.step / fine.step;
-                write!(f, "a point of archive {coarse} is made of {needed} points, and {fine} has fewer")
+                let (points, fine, coarse) = (fine.points, fine.in_units(), coarse.in_units());
+                write!(
+                    f,
+                    "a point of archive `{coarse}` is made of {needed} points, and `{fine}` has {points}"
+                )
             }
-            LayoutError::TooLong { archive } => write!(f, "archive {archive} covers more than 2^32 - 1 s"),
+            LayoutError::TooLong { archive } => {
+                write!(f, "archive `{}` covers more than 2^32 - 1 s", archive.in_units())
+            }
             LayoutError::TooLarge { bytes } => {
                 write!(f, "the file would have {bytes} bytes; at most {FILE_BYTES_MAX}")
             }
@@ -124,6 +153,10 @@ impl fmt::Display for LayoutError {
 }
 
 impl std::error::Error for LayoutError {}
+
+fn both(fine: ArchivePlan, coarse: ArchivePlan) -> String {
+    format!("`{}` and `{}`", fine.in_units(), coarse.in_units())
+}
 
 /// Archives that keep all rules, finest first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -153,6 +186,12 @@ impl Layout {
     /// Seconds that the coarsest archive covers.
     pub fn retention(&self) -> u64 {
         self.archives.last().map_or(0, |archive| archive.retention())
+    }
+
+    /// The archives as in storage-schemas.conf: `10s:6h,1m:7d`.
+    pub fn in_units(&self) -> String {
+        let archives: Vec<String> = self.archives.iter().map(|archive| archive.in_units()).collect();
+        archives.join(",")
     }
 
     /// Size of a file with this layout: header and points.

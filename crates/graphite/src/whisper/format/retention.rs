@@ -67,7 +67,8 @@ impl fmt::Display for RetentionFault {
 
 impl fmt::Display for RetentionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (at byte {})", self.fault, self.at.start)
+        // Before the first mistake a text has digits, units and colons only: bytes are columns.
+        write!(f, "{} (column {})", self.fault, self.at.start + 1)
     }
 }
 

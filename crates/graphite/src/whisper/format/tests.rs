@@ -1,3 +1,5 @@
+//! Headers, layouts and retentions as the original has them, and each of their mistakes.
+
 use std::ops::Range;
 
 use super::*;
@@ -92,6 +94,27 @@ fn archives_keep_the_rules_of_the_original() {
     let points = u32::try_from((FILE_BYTES_MAX - 28) / POINT_BYTES).expect("it fits");
     assert!(Layout::new(&[plan(1, points)]).is_ok());
     assert!(matches!(Layout::new(&[plan(1, points + 1)]), Err(LayoutError::TooLarge { .. })));
+}
+
+#[test]
+fn archives_in_units_are_read_as_the_same_archives() {
+    for (archive, want) in [
+        (plan(10, 2160), "10s:6h"),
+        (plan(60, 10_080), "1m:7d"),
+        (plan(600, 262_800), "10m:5y"),
+        (plan(90, 1), "90s:90s"),
+        (plan(86_400, 365), "1d:1y"),
+        (plan(u32::MAX, 1), "4294967295s:4294967295s"),
+    ] {
+        assert_eq!(archive.in_units(), want);
+        assert_eq!(parse_retention(want), Ok(archive));
+    }
+    assert_eq!((plan(0, 5).in_units(), plan(60, 0).in_units()), ("0:5".to_owned(), "60:0".to_owned()));
+    let wrong = parse_retentions("10s:6h,15s:7d").map(|archives| Layout::new(&archives));
+    let wrong = wrong.expect("it can be read").expect_err("15 is no multiple of 10");
+    assert_eq!(wrong.to_string(), "15s is not a multiple of 10s (archives `10s:6h` and `15s:7d`)");
+    let wrong = parse_retentions("10s:6h,1q:7d").expect_err("no unit");
+    assert!(wrong.to_string().ends_with("(column 8)"), "{wrong}");
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl Gatherer<'_> {
         anyhow::ensure!(self.gathered.texts.len() < FILES_MAX, "a config has at most {FILES_MAX} files");
         let watched = WatchedFile::now(path.to_owned());
         let (name, text) = read(path)?;
-        if let Some(instead) = FileKind::of(path, &text).instead_of_native(&name) {
+        if let Some(instead) = FileKind::of(path, &text).instead_of_native(&name, &text) {
             anyhow::bail!("{instead}");
         }
         self.bytes += text.len();
