@@ -78,11 +78,14 @@ impl Framing {
         }
     }
 
-    /// Continues, as new, from the state of another one.
-    pub(crate) fn go_on_with(&mut self, unfinished: &Unfinished) {
+    /// Continues, as new, from the state of another one. False when that one was of messages and this one is of lines: what is unfinished
+    /// is lost.
+    pub(crate) fn go_on_with(&mut self, unfinished: &Unfinished) -> bool {
         match self {
+            Framing::Lines(_) if unfinished.bytes.contains(&b'\n') => return false,
             Framing::Lines(framer) => framer.restore(&unfinished.bytes, unfinished.discarding),
             Framing::Frames(framer) => framer.restore(&unfinished.bytes),
         }
+        true
     }
 }

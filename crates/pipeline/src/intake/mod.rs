@@ -201,8 +201,7 @@ impl Intake {
         self.wants_peers = *wants_peers;
         self.unfinished_bytes_max = *unfinished_bytes_max;
         // A connection keeps being cut into lines or messages as before: if it should carry others now, it has to end.
-        let carries = |protocol: &Protocol| protocol.takes_messages().then(|| protocol.gives());
-        if carries(&self.protocol) != carries(protocol) {
+        if self.protocol.carries() != protocol.carries() {
             self.broken.get_or_insert(Broken::Reloaded);
         }
         self.protocol = protocol.clone();
@@ -290,10 +289,10 @@ impl Intake {
     pub fn stream<'a>(&mut self, bytes: &'a [u8], now: Now, scratch: &'a mut Scratch) -> Batches<'a> {
         self.account.bytes.fetch_add(bytes.len() as u64, Relaxed);
         scratch.clear();
+        // What comes after a reload was sent for the old protocol, and could pass for something else.
+        let bytes = if self.broken == Some(Broken::Reloaded) { &[] } else { bytes };
         if self.takes_messages() {
-            // What comes after a reload was sent for the old protocol, and could pass for something else.
-            let is_of_another = self.broken == Some(Broken::Reloaded);
-            return self.messages(if is_of_another { &[] } else { bytes }, now, scratch);
+            return self.messages(bytes, now, scratch);
         }
         let bytes = match self.beginning.lines_of(bytes) {
             Ok(lines) => lines,
@@ -568,7 +567,12 @@ impl Intake {
     /// Continues, as new, from the state of another one; a client with acknowledgements is `connection` from now on.
     #[must_use]
     pub fn going_on(mut self, unfinished: &Unfinished, connection: Option<ConnectionId>) -> Intake {
-        self.framing.go_on_with(unfinished);
+        if !self.framing.go_on_with(unfinished) {
+            self.broken = Some(Broken::Reloaded);
+            let _counting = self.account.counting();
+            self.account.receive(1);
+            self.account.settle(Outcome::Rejected(Reject::TailLost), 1);
+        }
         self.claim.hold_anyway(self.framing.memory_bytes());
         self.beginning.go_on_with(&unfinished.bytes);
         if let (Some(progress), Some(connection)) = (unfinished.acks, connection) {

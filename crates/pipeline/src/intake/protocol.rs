@@ -35,6 +35,16 @@ pub(crate) enum Protocol {
     Riemann(RiemannSource),
 }
 
+/// What connections carry. A connection ends when a reload changes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carried {
+    Lines,
+    /// Messages of Graphite points.
+    Graphite(MessageEncoding),
+    /// Messages of Riemann.
+    Riemann,
+}
+
 /// How messages of one source are read.
 #[derive(Clone)]
 pub(crate) struct MessageReading {
@@ -107,12 +117,18 @@ impl Protocol {
         }
     }
 
+    /// What connections carry.
+    pub(crate) fn carries(&self) -> Carried {
+        match self {
+            Protocol::GraphiteMessages(reading) => Carried::Graphite(reading.form),
+            Protocol::Riemann(_) => Carried::Riemann,
+            Protocol::Statsd(_) | Protocol::GraphiteLines(_) | Protocol::OpenTsdb(_) => Carried::Lines,
+        }
+    }
+
     /// Whether connections carry messages, each behind its length, and not lines.
     pub(crate) fn takes_messages(&self) -> bool {
-        match self {
-            Protocol::GraphiteMessages(_) | Protocol::Riemann(_) => true,
-            Protocol::Statsd(_) | Protocol::GraphiteLines(_) | Protocol::OpenTsdb(_) => false,
-        }
+        self.carries() != Carried::Lines
     }
 
     /// The kind of its records. Events of StatsD come beside samples.

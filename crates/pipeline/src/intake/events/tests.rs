@@ -5,7 +5,7 @@ use model::{EventTime, EventsBuilder, Now, Outcome, Reject, SourceId, Span};
 use wire::riemann::{self, EVENTS_PER_MESSAGE_MAX};
 
 use crate::intake::tests::first_source;
-use crate::{Accounts, Broken, IntakeMaker, Scratch};
+use crate::{Accounts, Broken, IntakeMaker, Scratch, Unfinished};
 
 const NOW: Now = Now { mono_ns: 0, wall_ns: 1_700_000_000_123_456_789 };
 
@@ -215,27 +215,41 @@ fn datagrams_are_messages_without_replies() {
     assert_eq!((complaint.reason, &*complaint.line), (Reject::BadMessage, r"2\x05x"));
 }
 
+/// A source of points in this encoding.
+fn of_points(encoding: &str) -> (Accounts, IntakeMaker) {
+    first_source(&format!(
+        "[sources.s]\ntype = \"graphite\"\nencoding = \"{encoding}\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [outputs.o]\ntype = \"graphite\"\nfrom = [\"s\"]\nto = [\"tcp://127.0.0.1:9\"]\n"
+    ))
+}
+
 #[test]
-fn a_connection_ends_when_its_source_takes_other_messages_and_none_is_read_as_one() {
-    let (accounts, maker) = source();
-    let points = "[sources.s]\ntype = \"graphite\"\nencoding = \"pickle\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
-                  [outputs.o]\ntype = \"graphite\"\nfrom = [\"s\"]\nto = [\"tcp://127.0.0.1:9\"]\n";
-    let (of_points_accounts, of_points) = first_source(points);
-    for (first, then, ended) in [
-        (&maker, &maker, None),
-        (&maker, &of_points, Some(Broken::Reloaded)),
-        (&of_points, &maker, Some(Broken::Reloaded)),
-    ] {
-        let (mut intake, mut scratch) = (first.make(), Scratch::default());
-        intake.follow(then);
-        assert_eq!(intake.broken(), ended);
-        if ended.is_some() {
-            let pickle = b"\0\0\0\x0a\x80\x02]q\x00(e.\0\0";
-            intake.stream(pickle, NOW, &mut scratch).settle(Outcome::Routed);
-            assert_eq!(intake.take_protocol_replies(), b"");
+fn a_connection_ends_when_its_source_takes_other_messages_or_lines_and_none_is_read_as_one() {
+    let all = [source(), of_points("pickle"), of_points("protobuf"), of_points("lines")];
+    for (first, (_, maker)) in all.iter().enumerate() {
+        for (then, (_, other)) in all.iter().enumerate() {
+            let (mut intake, mut scratch) = (maker.make(), Scratch::default());
+            intake.follow(other);
+            assert_eq!(intake.broken(), (first != then).then_some(Broken::Reloaded), "{first}, {then}");
+            if first != then {
+                let sent = b"\0\0\0\x0a\x80\x02]q\x00(e.\0\0\na.b 1 1700000000\n";
+                intake.stream(sent, NOW, &mut scratch).settle(Outcome::Routed);
+                assert_eq!(intake.take_protocol_replies(), b"");
+            }
         }
     }
-    for accounts in [accounts, of_points_accounts] {
+    for (accounts, _) in all {
         assert_eq!(accounts.source(SourceId(0)).sum(0).received, 0);
     }
+}
+
+#[test]
+fn half_a_message_from_before_a_hot_restart_is_lost_when_the_source_takes_lines_now() {
+    let (accounts, maker) = of_points("lines");
+    let bytes = b"\0\0\0\x20ab\ncd".to_vec();
+    let intake = maker.make().going_on(&Unfinished { bytes, discarding: false, acks: None }, None);
+    assert_eq!((intake.broken(), intake.has_tail()), (Some(Broken::Reloaded), false));
+    let account = accounts.source(SourceId(0));
+    assert_eq!((account.rejected(Reject::TailLost), account.sum(0).received), (1, 1));
+    assert!(account.sum(0).holds());
 }
