@@ -81,7 +81,7 @@ fn series_in_memory_and_in_files_are_rendered_found_and_completed() {
     // After a stop and a start everything comes from the files.
     daemon.stop();
     daemon.start_again();
-    daemon.wait_logged("5 files of series");
+    daemon.wait_logged("5 whisper files");
     assert_eq!(daemon.json(&render), want);
     daemon.stop();
 }
@@ -251,7 +251,7 @@ fn only_pages_of_allowed_origins_get_data_as_a_script() {
         [sources.lines]\ntype = \"graphite\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
         [outputs.store]\ntype = \"whisper\"\nfrom = [\"lines\"]\n";
     let mut daemon = Builder::native(config).start();
-    daemon.wait_logged("files of series");
+    daemon.wait_logged("whisper files");
     for (referer, function, status) in [
         ("https://wiki.example.org/page?x", "show", "200"),
         ("https://wiki.example.org", "show", "200"),

@@ -91,7 +91,7 @@ fn events_are_posted_found_by_tags_and_kept_over_a_restart() {
 fn tagged_names_are_added_to_the_index_and_taken_out_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut daemon = Builder::native(&config(folder.path(), "")).start();
-    daemon.wait_logged("files of series");
+    daemon.wait_logged("whisper files");
     let found = |daemon: &Daemon| daemon.get("/tags/findSeries?expr=dc=x").body;
     assert_eq!(form(&daemon, "/tags/tagSeries", "path=b;dc=x;a=1"), (200, "\"b;a=1;dc=x\"".to_owned()));
     let many = form(&daemon, "/tags/tagMultiSeries", "path=c;dc=x&path=d;dc=x");
@@ -146,7 +146,7 @@ fn graphs_can_be_open_while_the_rest_needs_a_token() {
     let mut daemon =
         Builder::native(&config(folder.path(), &format!("{http}[graphite_api]\nauth = \"none\"\n"))).spawn();
     daemon.wait_logged("try it");
-    daemon.wait_logged("files of series");
+    daemon.wait_logged("whisper files");
     let ask = |what: &str, headers: &str| with_headers(daemon.http(), what, headers, "").expect("it answers");
     wait_for("it to listen", || (ask("GET /healthz", "").status == 200).then_some(()));
     for (what, status) in [

@@ -192,7 +192,14 @@ fn a_read_only_tree_answers_queries_and_gets_its_points_when_that_ends() {
     let (code, _, said) = command(&daemon, &["drain"]);
     let down = said.contains("the store is down: ") && said.contains("Read-only file system");
     assert!(code != 0 && down && said.contains("3 points are not in their files"), "{code} {said}");
+    // Another daemon is the first to lock it.
+    let other = fs::File::open(tree.join(".staunch-writer")).expect("it is there");
+    other.lock().expect("nobody has it");
     remount("rw");
+    let (_, _, said) = command(&daemon, &["delete", "--yes", "hosts.h0.load"]);
+    assert!(said.contains("another Staunch writes to it"), "{said}");
+    assert_eq!(stored(&tree, 0, start).len(), 1, "its file is left alone");
+    drop(other);
     daemon.wait_output("store", "queued", 0);
     daemon.stop();
     assert_eq!(stored(&tree, 2, start), [(start, 1.0), (start + 10, 2.0)]);
@@ -247,7 +254,7 @@ fn online_migration_changes_existing_files_in_the_background() {
     daemon.wait_output("store", "queued", 0);
     daemon.stop();
     let mut daemon = Builder::native(&config(&tree, &rules("10s:2h,1m:1d"))).start();
-    daemon.wait_logged("30 files of series");
+    daemon.wait_logged("30 whisper files");
     daemon.stop();
     assert_eq!(steps(&tree, 0), [10], "off by default");
     let more = format!("{}online_migration = true\n", rules("10s:2h,1m:1d"));

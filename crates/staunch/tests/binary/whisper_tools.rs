@@ -130,7 +130,7 @@ fn the_tree_of_a_running_daemon_is_not_changed() {
         tree.display()
     );
     let mut daemon = Builder::native(&config).start();
-    daemon.wait_logged("1 files of series");
+    daemon.wait_logged("1 whisper file");
     for words in
         ["resize tree 60:120", "resize tree/a/x.wsp 60:120", "update tree/a/x.wsp N:1", "set-xff tree 0"]
     {

@@ -121,8 +121,9 @@ impl Asked {
         })?;
         let normal = normal_name(name).map_err(|_| unknown(name))?;
         for open in self.stores.iter() {
-            let set =
-                open.store.set_method(&open.tree, &normal, method).map_err(|error| error.to_string())?;
+            let set = open.check_may_write().and_then(|()| {
+                open.store.set_method(&open.tree, &normal, method).map_err(|error| error.to_string())
+            })?;
             if let Some(old) = set {
                 tracing::info!(
                     "output `{}`: CarbonLink set the method of {} from {} to {}",

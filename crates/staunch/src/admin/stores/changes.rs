@@ -209,6 +209,7 @@ async fn run(
 }
 
 fn change(store: &OpenStore, task: &Task) -> Result<bool, String> {
+    store.check_may_write()?;
     let mut tries = 0;
     loop {
         let done = if task.to.is_empty() {

@@ -1,7 +1,7 @@
 //! The open stores of the daemon: outputs add them, queries and figures read them.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -25,9 +25,23 @@ pub struct OpenStore {
     pub bad_files: Mutex<BadFiles>,
     /// Requests that wait until all points are in their files.
     pub drains: AtomicUsize,
+    /// False while the lock of the folder is not held: its file system was read-only at the start, or another daemon writes there since.
+    /// See [`OpenStore::check_may_write`].
+    pub may_write: AtomicBool,
 }
 
 impl OpenStore {
+    /// Whether files may be changed; if not, why.
+    ///
+    /// # Errors
+    /// A sentence: the lock of the folder is not held.
+    pub fn check_may_write(&self) -> Result<(), String> {
+        match self.may_write.load(Relaxed) {
+            true => Ok(()),
+            false => Err("the folder is read-only, or another Staunch writes to it".to_owned()),
+        }
+    }
+
     /// All points are written at once, as long as the guard lives.
     pub fn drain(self: &Arc<OpenStore>) -> Draining {
         self.drains.fetch_add(1, Relaxed);

@@ -15,8 +15,8 @@ mod writer_lock;
 mod writing;
 
 use std::path::Path;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -62,7 +62,8 @@ fn serve(
     let Opened { store, tree, names, lock } = opened;
     let (name, figures) = (outlet.name.clone(), StoreFigures::default());
     let (walk, bad_files, drains) = (Mutex::default(), Mutex::default(), AtomicUsize::new(0));
-    let open = Arc::new(OpenStore { name, store, tree, walk, figures, bad_files, drains });
+    let may_write = AtomicBool::new(lock.is_held());
+    let open = Arc::new(OpenStore { name, store, tree, walk, figures, bad_files, drains, may_write });
     stores.add(&open);
     let (ends, has_written, sync_failed) = Default::default();
     let sender = Mutex::new(sender);

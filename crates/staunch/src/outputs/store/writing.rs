@@ -148,6 +148,7 @@ impl Writing<'_, '_> {
         match self.lock.try_again(folder, Clock::mono_ns()) {
             None => {}
             Some(Ok(())) => {
+                self.running.open.may_write.store(true, Relaxed);
                 self.is_failing = false;
                 self.works_again();
             }
