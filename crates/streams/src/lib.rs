@@ -8,6 +8,7 @@
 //! - [`compare`], [`hash`], [`arithmetic`], [`mod@print`]: what can be done with values without running code.
 //! - [`reader`]: text to forms, with positions. [`language`]: forms to closures, and Clojure's own functions.
 //! - [`graph`]: who feeds whom, and timers. [`nodes`], [`folds`]: what Riemann's streams and folds compute.
+//! - [`libraries`]: functions of values that configs use besides Clojure's. [`riemann`]: a config that runs, and what it declares.
 //! - [`query`]: the query language. [`index`]: the latest event of each host and service.
 //!
 //! Pure: no I/O, no clock. The time, files of the config and the environment are asked of the caller.
@@ -22,6 +23,7 @@ pub mod graph;
 pub mod hash;
 pub mod index;
 pub mod language;
+pub mod libraries;
 pub mod nodes;
 pub mod number;
 pub mod object;
@@ -29,5 +31,6 @@ pub mod position;
 pub mod print;
 pub mod query;
 pub mod reader;
+pub mod riemann;
 pub mod symbol;
 pub mod value;

@@ -31,9 +31,11 @@ use self::caught::{CAUGHT_MAX, exception_event};
 use self::hashes::Hashes;
 use self::timers::Timers;
 use self::turn::To;
+use crate::index;
 use crate::language::error::{EvalError, Outcome};
 use crate::language::evaluation::Evaluation;
 use crate::object::class;
+use crate::riemann::surroundings::Surroundings;
 use crate::value::Value;
 
 /// Nodes that pass a value on to each other, at most: a config can feed a stream's output to the stream itself.
@@ -105,6 +107,8 @@ pub struct Graph {
     now_us: i64,
     /// What evaluations share. The language adds `call` to the graph, which calls functions of the config.
     pub evaluation: Evaluation,
+    /// What streams reach outside of the graph.
+    pub surroundings: Surroundings,
     /// What the nodes have emitted and their children have not got yet.
     emitted: Vec<(To, Value)>,
     /// How deep `push` is nested.
@@ -138,6 +142,7 @@ impl Graph {
             timers: Timers::default(),
             now_us,
             evaluation,
+            surroundings: Surroundings::new(index::Limits::DEFAULT, 0),
             emitted: Vec::new(),
             depth: 0,
             made: None,

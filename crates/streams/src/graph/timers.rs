@@ -21,6 +21,11 @@ impl TimerId {
         self.due_us
     }
 
+    /// The same timer at another time.
+    pub(super) fn at(self, due_us: i64) -> TimerId {
+        TimerId { due_us, ..self }
+    }
+
     /// As a value, for the state of a node: `[due_us order]`.
     pub fn save(self) -> Value {
         Value::vector([Value::from(self.due_us), Value::from(self.order.cast_signed())])

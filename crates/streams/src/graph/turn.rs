@@ -30,6 +30,11 @@ impl Turn<'_> {
         self.graph.now_us
     }
 
+    /// The node whose turn it is.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
     /// Passes a value to the children.
     pub fn emit(&mut self, value: Value) {
         self.emit_at(CHILDREN, value);
@@ -48,6 +53,12 @@ impl Turn<'_> {
     /// Sets a timer. [`Node::due`](super::Node::due) is called when it is due, once.
     pub fn set_timer(&mut self, due_us: i64) -> TimerId {
         self.graph.timers.set(due_us, self.node)
+    }
+
+    /// Sets a timer that was due for another time: it keeps its place among the timers of an instant, as a task of Riemann does (spec
+    /// riemann §8.4).
+    pub fn repeat_timer(&mut self, timer: TimerId, due_us: i64) -> TimerId {
+        self.graph.timers.set_again(timer.at(due_us), self.node)
     }
 
     /// Sets a timer anew that was set in a graph before: it is due among others of its instant as it was there. One that has been

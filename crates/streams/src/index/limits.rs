@@ -18,6 +18,11 @@ pub struct Limits {
     pub bytes_max: u64,
 }
 
+impl Limits {
+    /// What holds unless the options say otherwise.
+    pub const DEFAULT: Limits = Limits { events_max: 4_000_000, bytes_max: 4 << 30 };
+}
+
 /// Why an event was not indexed. Closed and `Copy`: also the tag of the self-metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reject {

@@ -26,7 +26,7 @@ impl fmt::Display for Diagnostic {
 }
 
 /// The nearest of some names, if one is near enough to be meant.
-pub(super) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+pub fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let wanted: Vec<char> = name.chars().collect();
     if wanted.len() > NAME_CHARS_MAX {
         return None;
@@ -38,9 +38,11 @@ pub(super) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> O
         let far = letters.len().abs_diff(wanted.len()) > most;
         let distance = if far { usize::MAX } else { distance(&wanted, &letters) };
         // The name itself decides between equal ones, so that the answer does not depend on the order of a table.
-        (distance <= most).then_some((distance, other))
+        let other_begin = wanted.iter().zip(&letters).take_while(|(a, b)| a == b).count();
+        // Of those that are equally near, the one that begins alike.
+        (distance <= most).then_some((distance, usize::MAX - other_begin, other))
     });
-    near.min().map(|(_, name)| name)
+    near.min().map(|(.., name)| name)
 }
 
 /// How many letters have to be put in, taken out, changed or swapped.

@@ -30,16 +30,18 @@ pub trait Host: Send {
     /// If the file cannot be read, or is outside of what the config may read.
     fn read_file(&mut self, path: &str) -> Result<String, String>;
 
-    /// An environment variable.
-    fn environment(&self, name: &str) -> Option<String>;
-
-    /// Milliseconds since 1970.
-    fn milliseconds(&self) -> i64;
-
-    /// Nanoseconds since any moment, which only grow.
-    fn nanoseconds(&self) -> i64 {
-        self.milliseconds().saturating_mul(1_000_000)
+    /// The *.clj and *.config files below a folder of the config's folder, also in folders of it, sorted; None if the path is no
+    /// folder.
+    ///
+    /// # Errors
+    /// If the folder cannot be read, or is outside of what the config may read.
+    fn files_below(&mut self, path: &str) -> Result<Option<Vec<String>>, String> {
+        let _ = path;
+        Ok(None)
     }
+
+    /// An environment variable.
+    fn environment(&mut self, name: &str) -> Option<String>;
 
     /// The name of this machine.
     fn host_name(&self) -> String;
@@ -52,6 +54,11 @@ pub trait Host: Send {
 
     /// Takes a line for the log.
     fn log(&mut self, level: Level, text: &str);
+
+    /// The lines of the log since the last call, if the host keeps them, and how many more there were.
+    fn take_lines(&mut self) -> (Vec<(Level, String)>, u64) {
+        (Vec::new(), 0)
+    }
 }
 
 /// A host that offers nothing, for tests and for trying expressions; it keeps what is printed and logged.
@@ -59,8 +66,6 @@ pub trait Host: Send {
 pub struct Nowhere {
     /// What was printed, and lines of the log.
     pub printed: String,
-    /// Milliseconds since 1970.
-    pub now: i64,
     random: u64,
 }
 
@@ -73,12 +78,8 @@ impl Host for Nowhere {
         Err("there are no files here".to_owned())
     }
 
-    fn environment(&self, _: &str) -> Option<String> {
+    fn environment(&mut self, _: &str) -> Option<String> {
         None
-    }
-
-    fn milliseconds(&self) -> i64 {
-        self.now
     }
 
     fn host_name(&self) -> String {

@@ -93,6 +93,21 @@ impl Machine<'_> {
         Err(LoadError { diagnostics, error: self.ended.take() })
     }
 
+    /// Loads a config from its file.
+    ///
+    /// # Errors
+    /// All of its mistakes; also if the host cannot read it.
+    pub fn load_main(&mut self, file: &str) -> Result<Value, LoadError> {
+        match self.host.read_file(file) {
+            Ok(text) => self.load(&text, file),
+            Err(reason) => {
+                let message = format!("{file} cannot be read: {reason}");
+                let at = Position { file: ArcStr::from(file), ..Position::default() };
+                Err(LoadError { diagnostics: vec![Diagnostic { at, message, hint: None }], error: None })
+            }
+        }
+    }
+
     /// Loads a file of the config's folder, as `require` and `include` do. Its mistakes are kept for the end of the load.
     ///
     /// # Errors

@@ -57,6 +57,11 @@ impl<'g> Machine<'g> {
         &self.here
     }
 
+    /// Whether a config is being loaded.
+    pub fn is_loading(&self) -> bool {
+        self.loads > 0
+    }
+
     /// Prints a text: to the innermost `with-out-str`, else to the host.
     pub fn print(&mut self, text: &str) {
         match self.printed.last_mut() {

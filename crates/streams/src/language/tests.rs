@@ -20,9 +20,8 @@ pub(crate) fn graph(host: impl Host + 'static) -> Graph {
 
 /// What a text evaluates to, printed; or its mistakes.
 fn evaluated(text: &str) -> String {
-    let mut host = Nowhere::default();
-    host.now = 1_000;
-    let mut graph = graph(host);
+    let mut graph = graph(Nowhere::default());
+    graph.advance(1_000_000, 1);
     let mut machine = Machine::new(&mut graph, Limits { steps: 1_000_000, ..Limits::EVENT });
     match machine.load(text, "t") {
         Ok(value) => match machine.realize(&value) {

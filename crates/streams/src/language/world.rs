@@ -85,6 +85,19 @@ impl World {
         namespaces.make(namespace).names.extend(own);
     }
 
+    /// Lets a namespace use some names of another one without a prefix.
+    ///
+    /// # Panics
+    /// If that one lacks a name.
+    pub fn refer(&self, namespace: &ArcStr, from: &str, names: &[&str]) {
+        let mut namespaces = self.namespaces();
+        for name in names {
+            let found = namespaces.get(from).and_then(|space| space.names.get(*name)).cloned();
+            let found = found.unwrap_or_else(|| panic!("{from} has no {name}"));
+            namespaces.make(namespace).names.insert(ArcStr::from(*name), found);
+        }
+    }
+
     /// Gives a namespace a short name within another one.
     pub fn alias(&self, namespace: &ArcStr, alias: &str, to: &str) {
         self.namespaces().make(namespace).aliases.insert(ArcStr::from(alias), ArcStr::from(to));

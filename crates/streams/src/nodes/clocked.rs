@@ -53,7 +53,7 @@ impl UntilExpired {
             self.timer = None;
             return false;
         }
-        self.timer = Some(turn.set_timer(timer.due_us().saturating_add(self.interval_us)));
+        self.timer = Some(turn.repeat_timer(timer, timer.due_us().saturating_add(self.interval_us)));
         true
     }
 

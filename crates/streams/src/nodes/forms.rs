@@ -39,14 +39,14 @@ pub fn expand(form: &Value) -> Outcome<Option<Value>> {
             _ => return Err(wrong(head)),
         },
         ("changed-state", children) => {
-            let changed = [Value::symbol("changed"), Value::keyword("state")];
+            let changed = [stream("changed"), Value::keyword("state")];
             let changed = Value::list(changed.into_iter().chain(children.iter().cloned()));
             let fields = Value::vector([Value::keyword("host"), Value::keyword("service")]);
             by(&fields, &Value::symbol("_"), &[changed])
         }
         ("else", children) => tagged("else", children.iter().cloned()),
         ("where", [expression, children @ ..]) => {
-            let head = [Value::symbol("where*"), predicate(expression)?];
+            let head = [stream("where*"), predicate(expression)?];
             Value::list(head.into_iter().chain(children.iter().cloned()))
         }
         ("split", clauses) => {
@@ -55,20 +55,20 @@ pub fn expand(form: &Value) -> Outcome<Option<Value>> {
                 other => Ok(other.to_vec()),
             });
             let clauses: Outcome<Vec<Vec<Value>>> = clauses.collect();
-            Value::list(std::iter::once(Value::symbol("split*")).chain(clauses?.into_iter().flatten()))
+            Value::list(std::iter::once(stream("split*")).chain(clauses?.into_iter().flatten()))
         }
         ("splitp", [test, expression, clauses @ ..]) => {
-            let head = [Value::symbol("splitp*"), test.clone(), predicate(expression)?];
+            let head = [stream("splitp*"), test.clone(), predicate(expression)?];
             Value::list(head.into_iter().chain(clauses.iter().cloned()))
         }
         ("project", [expressions, children @ ..]) => {
             let expressions = fields::items(expressions).ok_or_else(|| wrong(head))?;
             let predicates: Outcome<Vec<Value>> = expressions.iter().map(predicate).collect();
-            let head = [Value::symbol("project*"), Value::vector(predicates?)];
+            let head = [stream("project*"), Value::vector(predicates?)];
             Value::list(head.into_iter().chain(children.iter().cloned()))
         }
         ("apdex", [dt, satisfied, tolerated, children @ ..]) => {
-            let head = [Value::symbol("apdex*"), dt.clone(), predicate(satisfied)?, predicate(tolerated)?];
+            let head = [stream("apdex*"), dt.clone(), predicate(satisfied)?, predicate(tolerated)?];
             Value::list(head.into_iter().chain(children.iter().cloned()))
         }
         ("pipe", [marker, first, stages @ ..]) => {
@@ -77,12 +77,17 @@ pub fn expand(form: &Value) -> Outcome<Option<Value>> {
         }
         ("exception-stream", [handler, children @ ..]) => {
             let make = function(&[], Value::vector(children.iter().cloned()));
-            Value::list([Value::symbol("exception-stream*"), handler.clone(), make])
+            Value::list([stream("exception-stream*"), handler.clone(), make])
         }
         (head, _) if MACROS.iter().any(|(name, _)| *name == head) => return Err(wrong(head)),
         _ => return Ok(None),
     };
     Ok(Some(expanded))
+}
+
+/// The constructor of a stream, wherever the macro is used: the namespace there may not know it.
+fn stream(name: &str) -> Value {
+    Value::symbol(&format!("riemann.streams/{name}"))
 }
 
 fn wrong(head: &str) -> EvalError {
@@ -92,7 +97,7 @@ fn wrong(head: &str) -> EvalError {
 
 fn by(fields: &Value, parameter: &Value, children: &[Value]) -> Value {
     let make = function(std::slice::from_ref(parameter), Value::vector(children.iter().cloned()));
-    Value::list([Value::symbol("by-fn"), fields.clone(), make])
+    Value::list([stream("by-fn"), fields.clone(), make])
 }
 
 /// `(fn [parameter…] body)`

@@ -29,7 +29,7 @@ mod throttling;
 mod windows;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::graph::Graph;
 use crate::language::error::{EvalError, Outcome};

@@ -56,9 +56,12 @@ pub(super) fn sdo(args: &mut Args<'_>) -> Outcome {
     }
 }
 
-/// `bit-bucket`.
+/// `bit-bucket` is a stream: a config uses it without a call, so that the event is the argument. Older configs call it.
 pub(super) fn bit_bucket(args: &mut Args<'_>) -> Outcome {
-    Ok(args.add(Discard))
+    match args.take() {
+        Ok(_) => Ok(Value::Nil),
+        Err(_) => Ok(args.add(Discard)),
+    }
 }
 
 /// `(execute-on executor c…)`, whose outputs have queues of their own here.

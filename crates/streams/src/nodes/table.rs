@@ -93,7 +93,7 @@ streams! {
     "sreduce" any(1), Sometimes, Count, "f [init] c…", "passes f of its last result and the event", mapping::sreduce;
     "sdo" any(0), Sometimes, No, "c…", "passes everything", plumbing::sdo;
     "stream" any(0), Seldom, No, "c…", "the same as sdo", plumbing::sdo;
-    "bit-bucket" any(0), Seldom, No, "", "drops everything", plumbing::bit_bucket;
+    "bit-bucket" exact(0, 1), Seldom, No, "", "drops everything", plumbing::bit_bucket;
     "adjust" any(1), Sometimes, No, "[field f arg…] c…", "sets a field to f of its value", mapping::adjust;
     "scale" any(1), Sometimes, No, "k c…", "multiplies the metric by k", mapping::scale;
     "tag" any(1), Sometimes, No, "tags c…", "adds tags", mapping::tag;

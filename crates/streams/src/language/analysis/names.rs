@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use arcstr::ArcStr;
 
-use super::analyzer::Analyzer;
+use super::analyzer::{Analyzer, MISTAKE};
 use super::meaning::{Meaning, Unknown};
+use crate::event::Field;
 use crate::language::diagnostic::nearest;
 use crate::language::expr::{Expr, Global};
 use crate::language::namespace::Named;
@@ -79,6 +80,8 @@ impl Analyzer<'_, '_> {
                 let hint = hint.or_else(|| Some("`require` or an alias for it may be missing".to_owned()));
                 self.mistake(at, format!("there is no namespace or class `{space}` for `{name}`"), hint)
             }
+            // In a `where` that is misspelt, fields are no mistakes.
+            Unknown::Name if !self.diagnostics.is_empty() && Field::of(name).is_some() => MISTAKE,
             Unknown::Name => {
                 let hint = self.suggest(name).map(|near| format!("did you mean `{near}`?"));
                 self.mistake(at, format!("`{name}` is not defined"), hint)

@@ -18,7 +18,7 @@ natives! {
     pub NATIVES = {
         "Throwable", 1, 3, "An exception of a class, with a message and a cause.", exception_of_class;
         "Date", 0, 1, "A time: now, or milliseconds since 1970.", |m, a| {
-            let milliseconds = match a { [] => m.host.milliseconds(), [given, ..] => integer(given)? };
+            let milliseconds = match a { [] => m.graph.now_us().div_euclid(1_000), [given, ..] => integer(given)? };
             Ok(Value::Moment(Arc::new(Moment { milliseconds, is_joda: false })))
         };
         "String", 0, 1, "A text.", |_, a| Ok(Value::from(a.first().map(to_str).unwrap_or_default()));

@@ -122,8 +122,8 @@ natives! {
             [name, ..] => Ok(m.host.environment(text(name)?).map(Value::from).unwrap_or_default()),
         };
         "getProperty", 1, 2, "Nil or the default: there are no properties of a JVM.", |_, a| Ok(a.get(1).cloned().unwrap_or_default());
-        "currentTimeMillis", 0, 0, "Milliseconds since 1970.", |m, _| Ok(m.host.milliseconds().into());
-        "nanoTime", 0, 0, "Nanoseconds since any moment.", |m, _| Ok(m.host.nanoseconds().into());
+        "currentTimeMillis", 0, 0, "Milliseconds since 1970.", |m, _| Ok(m.graph.now_us().div_euclid(1_000).into());
+        "nanoTime", 0, 0, "Nanoseconds since any moment.", |m, _| Ok(m.graph.now_us().saturating_mul(1_000).into());
         "exit", 1, 1, "Refused: a config does not end the daemon.", |_, _| refused("System/exit");
     }
 

@@ -47,12 +47,8 @@ impl Host for Folder {
         self.files.get(path).cloned().ok_or_else(|| "no such file".to_owned())
     }
 
-    fn environment(&self, name: &str) -> Option<String> {
+    fn environment(&mut self, name: &str) -> Option<String> {
         (name == "HOME").then(|| "/root".to_owned())
-    }
-
-    fn milliseconds(&self) -> i64 {
-        self.inner.milliseconds()
     }
 
     fn host_name(&self) -> String {

@@ -56,14 +56,20 @@ fn predicates_are_data_as_far_as_they_are_fields_literals_and_tests() {
 #[test]
 fn macros_become_calls_of_streams() {
     let table = [
-        ("(by :host a b)", "(by-fn :host (fn [_] [a b]))"),
-        ("(by-builder [k [:host]] a)", "(by-fn [:host] (fn [k] [a]))"),
-        ("(changed-state {:init 1} a)", "(by-fn [:host :service] (fn [_] [(changed :state {:init 1} a)]))"),
-        ("(where metric a (else b))", "(where* [:riemann/field :metric] a (else b))"),
+        ("(by :host a b)", "(riemann.streams/by-fn :host (fn [_] [a b]))"),
+        ("(by-builder [k [:host]] a)", "(riemann.streams/by-fn [:host] (fn [k] [a]))"),
+        (
+            "(changed-state {:init 1} a)",
+            "(riemann.streams/by-fn [:host :service] (fn [_] [(riemann.streams/changed :state {:init 1} a)]))",
+        ),
+        ("(where metric a (else b))", "(riemann.streams/where* [:riemann/field :metric] a (else b))"),
         ("(else a)", "[:riemann/else a]"),
-        ("(split metric a ttl b c)", "(split* [:riemann/field :metric] a [:riemann/field :ttl] b c)"),
+        (
+            "(split metric a ttl b c)",
+            "(riemann.streams/split* [:riemann/field :metric] a [:riemann/field :ttl] b c)",
+        ),
         ("(pipe - (a -) (b -) c)", "(let [- c - (b -)] (a -))"),
-        ("(exception-stream h a)", "(exception-stream* h (fn [] [a]))"),
+        ("(exception-stream h a)", "(riemann.streams/exception-stream* h (fn [] [a]))"),
     ];
     for (form, want) in table {
         assert_eq!(to_text(&forms::expand(&read(form)).unwrap().unwrap(), true), want, "{form}");

@@ -5,5 +5,5 @@ mod folds;
 mod forms;
 mod limits;
 mod properties;
-mod rig;
+pub(crate) mod rig;
 mod vectors;

@@ -93,12 +93,8 @@ impl Host for Notes {
         Err("there are no files here".to_owned())
     }
 
-    fn environment(&self, _: &str) -> Option<String> {
+    fn environment(&mut self, _: &str) -> Option<String> {
         None
-    }
-
-    fn milliseconds(&self) -> i64 {
-        0
     }
 
     fn host_name(&self) -> String {
@@ -208,19 +204,19 @@ impl Rig {
 }
 
 /// The form of a text.
-pub(super) fn read(text: &str) -> Value {
+pub(crate) fn read(text: &str) -> Value {
     let form = Reader::new(text, literal!("test")).next(&NoNames);
     form.unwrap_or_else(|error| panic!("{text}: {error}")).unwrap()
 }
 
 #[derive(Debug)]
-pub(super) enum Input {
+pub(crate) enum Input {
     Advance(i64),
     Value(Value),
 }
 
 /// The inputs of a text.
-pub(super) fn parse(text: &str) -> Vec<Input> {
+pub(crate) fn parse(text: &str) -> Vec<Input> {
     let spaced = text.replace('[', " [ ").replace(']', " ] ");
     let mut words = spaced.split_whitespace();
     let mut inputs = Vec::new();
@@ -251,7 +247,7 @@ fn parse_value<'t>(word: &'t str, words: &mut impl Iterator<Item = &'t str>) -> 
 }
 
 /// The event of a word.
-pub(super) fn event(word: &str) -> Value {
+pub(crate) fn event(word: &str) -> Value {
     let (mut event, mut tags) = (Event::default(), Vec::new());
     for part in word.split(',').filter(|part| *part != "{}") {
         match part.split_at(1) {
@@ -299,7 +295,7 @@ pub(super) fn event(word: &str) -> Value {
 }
 
 /// A value in the notation.
-pub(super) fn show(value: &Value) -> String {
+pub(crate) fn show(value: &Value) -> String {
     match value {
         Value::Event(_) | Value::Map(_) => show_event(value),
         Value::Vector(vector) => {

@@ -1,0 +1,354 @@
+//! A config that runs: events and time in, effects out.
+//!
+//! Path of an event: [`Engine::push`] -> `record` (an event of the language) -> each top-level stream, in their order -> the graph.
+//! What streams want done outside is in [`Engine::effects`] afterwards; the index has changed already.
+//! Pure: the clock is an argument, and files are asked of the [`Host`].
+//! Invariant: an event goes through every top-level stream, whatever those before it throw (spec riemann §17.1).
+
+use std::sync::Arc;
+
+use arcstr::{ArcStr, literal};
+use model::EventRef;
+
+use super::declared::{Declared, Top};
+use super::record::Interner;
+use super::surroundings::{Effect, Figures, REINJECTED_MAX};
+use super::testing::Testing;
+use super::{namespaces, services};
+use crate::event::Event;
+use crate::graph::{self, Graph};
+use crate::index::{self, Index, Progress, Search, SearchLimits};
+use crate::language::budget::{self, Budget};
+use crate::language::error::{EvalError, Outcome};
+use crate::language::evaluation::Evaluation;
+use crate::language::host::{Host, Level};
+use crate::language::load::LoadError;
+use crate::language::machine::Machine;
+use crate::position::Position;
+use crate::query::{Query, QueryError};
+use crate::value::Value;
+
+/// Compiled queries that are kept (spec riemann §5.5).
+const QUERIES_MAX: usize = 64;
+
+/// Exceptions of streams that are logged in a second, at most.
+const COMPLAINTS_MAX: u32 = 10;
+
+/// How a config is loaded.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// The server's clock, in microseconds since 1970.
+    pub now_us: i64,
+    /// A number for hashes that is not known outside of the process.
+    pub seed: u64,
+    /// Limits of windows and forks.
+    pub graph: graph::Limits,
+    /// Limits of the index.
+    pub index: index::Limits,
+    /// What loading may use.
+    pub load: budget::Limits,
+    /// What each event and each timer may use.
+    pub event: budget::Limits,
+    /// Whether it is loaded for its tests (spec riemann §13).
+    pub testing: bool,
+}
+
+impl Setup {
+    /// The usual limits.
+    pub const DEFAULT: Setup = Setup {
+        now_us: 0,
+        seed: 0,
+        graph: graph::Limits::DEFAULT,
+        index: index::Limits::DEFAULT,
+        load: budget::Limits::LOAD,
+        event: budget::Limits::EVENT,
+        testing: false,
+    };
+}
+
+/// A top-level stream threw.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{error} in the stream of {at}")]
+pub struct StreamError {
+    /// Where `streams` was called with it.
+    pub at: Position,
+    /// What it threw.
+    pub error: EvalError,
+}
+
+/// Why a query has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// The config has no index.
+    #[error("no index")]
+    NoIndex,
+    /// The text is no query.
+    #[error("{0}")]
+    Query(#[from] QueryError),
+}
+
+/// See the module's header.
+#[derive(Debug)]
+pub struct Engine {
+    pub(super) graph: Graph,
+    interner: Interner,
+    /// The queries of late, the latest last.
+    queries: Vec<(Box<str>, Arc<Query>)>,
+    complaints: Complaints,
+}
+
+/// Exceptions in the log.
+#[derive(Debug, Default)]
+struct Complaints {
+    /// The second of the last one.
+    second: i64,
+    /// How many there were in that second.
+    logged: u32,
+    /// How many were left out since.
+    left_out: u64,
+}
+
+impl Engine {
+    /// Loads a config: `file` is its name for the host.
+    ///
+    /// # Errors
+    /// All of its mistakes.
+    pub fn load(file: &str, host: Box<dyn Host>, setup: Setup) -> Result<Engine, LoadError> {
+        let world = Arc::new(namespaces::world());
+        let evaluation = Evaluation::new(world, host);
+        let mut graph = Graph::new(evaluation, setup.now_us).with_limits(setup.graph);
+        graph.surroundings.index_limits = setup.index;
+        graph.surroundings.seed = setup.seed;
+        graph.surroundings.testing = setup.testing.then(Testing::default);
+        namespaces::intern_core(&graph.evaluation.world);
+        let mut machine = Machine::new(&mut graph, setup.load);
+        machine.namespace = literal!("riemann.config");
+        machine.load_main(file)?;
+        graph.evaluation.event_limits = setup.event;
+        graph.evaluation.budget = Budget::new(setup.event);
+        if !setup.testing {
+            services::start_instrumentation(&mut graph);
+        }
+        Ok(Engine {
+            graph,
+            interner: Interner::new(setup.seed),
+            queries: Vec::new(),
+            complaints: Complaints::default(),
+        })
+    }
+
+    /// What the config has declared.
+    pub fn declared(&self) -> &Declared {
+        &self.graph.surroundings.declared
+    }
+
+    /// The same, of a config that will not run.
+    pub fn into_declared(self) -> Declared {
+        self.graph.surroundings.declared
+    }
+
+    /// The server's clock, in microseconds since 1970.
+    pub fn now_us(&self) -> i64 {
+        self.graph.now_us()
+    }
+
+    /// Counters.
+    pub fn figures(&self) -> Figures {
+        self.graph.surroundings.figures
+    }
+
+    /// Counters of the graph's limits.
+    pub fn counts(&self) -> &graph::Counts {
+        self.graph.counts()
+    }
+
+    /// Number of nodes of the graph, those of forks and tasks included.
+    pub fn nodes(&self) -> usize {
+        self.graph.len()
+    }
+
+    /// The index, if the config has one.
+    pub fn index(&self) -> Option<&Index> {
+        self.graph.surroundings.index.as_ref()
+    }
+
+    /// Gives an event to all top-level streams.
+    ///
+    /// # Errors
+    /// What the first of them threw that threw anything. The others have seen the event all the same.
+    pub fn push(&mut self, record: EventRef<'_>) -> Result<(), StreamError> {
+        let event = self.interner.event(record);
+        self.push_value(Value::Event(Arc::new(event)))
+    }
+
+    /// As [`Engine::push`], for a server whose events go through a function of the config first (`:parser-fn`).
+    ///
+    /// # Errors
+    /// What a stream threw, or the function, which has no place.
+    pub fn push_parsed(&mut self, record: EventRef<'_>, parser: &Value) -> Result<(), StreamError> {
+        let event = Value::Event(Arc::new(self.interner.event(record)));
+        self.graph.evaluation.begin_event();
+        let parsed = self.graph.call(parser, &[event]);
+        match parsed.map_err(|error| StreamError { at: error.at().clone(), error })? {
+            Value::Nil => Ok(()),
+            event => self.push_value(event),
+        }
+    }
+
+    /// As [`Engine::push`], for an event of the language.
+    ///
+    /// # Errors
+    /// What the first of them threw that threw anything.
+    pub fn push_value(&mut self, event: Value) -> Result<(), StreamError> {
+        let result = self.stream(event);
+        self.drain();
+        result
+    }
+
+    /// Runs the timers that are due at that time, at most `max` of them, each at its own time. Returns whether all have run; the
+    /// clock is at that time then.
+    pub fn advance(&mut self, now_us: i64, max: usize) -> bool {
+        for _ in 0..max {
+            // One at a time: events that it sends to the top come before the next timer.
+            if self.graph.advance(now_us, 1) {
+                return true;
+            }
+            self.drain();
+        }
+        false
+    }
+
+    /// When the next timer is due, in microseconds.
+    pub fn next_due_us(&self) -> Option<i64> {
+        self.graph.next_due_us()
+    }
+
+    /// What is to be done outside, since the last call.
+    pub fn effects(&mut self) -> std::vec::Drain<'_, Effect> {
+        self.graph.surroundings.effects.drain(..)
+    }
+
+    /// Lines for the log since the last call, and how many more there were.
+    pub fn take_lines(&mut self) -> (Vec<(Level, String)>, u64) {
+        self.graph.evaluation.host.take_lines()
+    }
+
+    /// Begins a search of the index.
+    ///
+    /// # Errors
+    /// If the text is no query, or there is no index.
+    pub fn search(&mut self, text: &str, limits: SearchLimits) -> Result<Search, SearchError> {
+        let Some(index) = &self.graph.surroundings.index else { return Err(SearchError::NoIndex) };
+        let known = self.queries.iter().position(|(known, _)| **known == *text);
+        let (text, query) = match known {
+            Some(at) => self.queries.remove(at),
+            None => (text.into(), Arc::new(Query::new(text)?)),
+        };
+        let search = Search::new(&query, index, limits);
+        if self.queries.len() == QUERIES_MAX {
+            self.queries.remove(0);
+        }
+        self.queries.push((text, query));
+        Ok(search)
+    }
+
+    /// Goes on with a search for so many steps.
+    pub fn continue_search(&self, search: &mut Search, steps: u64, found: &mut Vec<Arc<Event>>) -> Progress {
+        match &self.graph.surroundings.index {
+            Some(index) => search.run(index, steps, found),
+            None => Progress::Done,
+        }
+    }
+
+    /// Continues where another config's engine was: with its index.
+    pub fn adopt(&mut self, predecessor: Engine) {
+        let surroundings = &mut self.graph.surroundings;
+        if surroundings.index.is_some()
+            && let Some(index) = predecessor.graph.surroundings.index
+        {
+            surroundings.index = Some(index);
+        }
+        surroundings.figures = predecessor.graph.surroundings.figures;
+    }
+
+    /// Gives an event to the top-level streams. Logs what they throw.
+    fn stream(&mut self, mut event: Value) -> Result<(), StreamError> {
+        self.graph.surroundings.figures.streamed += 1;
+        let mut first = Ok(());
+        let streams = self.graph.surroundings.declared.top.len();
+        for number in 0..streams {
+            let Top { node, .. } = self.graph.surroundings.declared.top[number];
+            let result = match number + 1 == streams {
+                true => self.graph.push_owned(node, &mut event),
+                false => self.graph.push_owned(node, &mut event.clone()),
+            };
+            if let Err(error) = result {
+                self.graph.surroundings.figures.threw += 1;
+                let at = self.graph.surroundings.declared.top[number].at.clone();
+                let error = StreamError { at, error };
+                self.complain(|| error.to_string());
+                if first.is_ok() {
+                    first = Err(error);
+                }
+            }
+        }
+        first
+    }
+
+    /// Gives the top-level streams what streams sent there, and logs what was thrown and not handled.
+    fn drain(&mut self) {
+        let mut sent = 0;
+        while let Some(event) = self.graph.surroundings.reinjected.pop_front() {
+            if sent == REINJECTED_MAX {
+                let lost = 1 + self.graph.surroundings.reinjected.len() as u64;
+                self.graph.surroundings.figures.not_reinjected += lost;
+                self.graph.surroundings.reinjected.clear();
+                break;
+            }
+            sent += 1;
+            // Logged and counted; no client waits for it.
+            let _threw = self.stream(event);
+        }
+        let (caught, more) = self.graph.take_caught();
+        for caught in caught {
+            self.graph.surroundings.figures.threw += 1;
+            self.complain(|| format!("a stream threw: {} ({})", caught.error, caught.error.at()));
+        }
+        self.graph.surroundings.figures.threw += more;
+        self.complaints.left_out += more;
+    }
+
+    /// Logs an exception, unless there were many in this second: a stream may throw for each event.
+    fn complain(&mut self, text: impl FnOnce() -> String) {
+        let second = self.graph.now_us().div_euclid(1_000_000);
+        let Complaints { second: last, logged, left_out } = &mut self.complaints;
+        if second != *last {
+            (*last, *logged) = (second, 0);
+        }
+        if *logged == COMPLAINTS_MAX {
+            *left_out += 1;
+            return;
+        }
+        *logged += 1;
+        let left_out = std::mem::take(left_out);
+        let mut text = text();
+        if left_out > 0 {
+            text.push_str(&format!("; {left_out} exceptions before this one were not logged"));
+        }
+        self.graph.evaluation.host.log(Level::Warn, &text);
+    }
+
+    /// Calls a function of the config outside of any event, with the limits of an event.
+    ///
+    /// # Errors
+    /// What it throws.
+    pub fn call(&mut self, function: &Value, arguments: &[Value]) -> Outcome {
+        self.graph.evaluation.begin_event();
+        self.graph.call(function, arguments)
+    }
+
+    /// The value of a var of the config.
+    pub fn var(&self, namespace: &str, name: &str) -> Option<Value> {
+        self.graph.evaluation.world.intern(&ArcStr::from(namespace), &ArcStr::from(name)).get()
+    }
+}

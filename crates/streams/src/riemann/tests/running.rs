@@ -1,0 +1,219 @@
+//! Events and time.
+
+use super::Running;
+use crate::index::SearchLimits;
+use crate::nodes::tests::rig;
+use crate::riemann::engine::SearchError;
+use crate::riemann::surroundings::REINJECTED_MAX;
+use crate::value::Value;
+
+impl Running {
+    /// The events of the index that a query finds, sorted.
+    fn found(&mut self, query: &str) -> Vec<String> {
+        let limits = SearchLimits { results_max: 1_000, steps_max: 1_000_000 };
+        let mut search = self.engine.search(query, limits).unwrap_or_else(|error| panic!("{query}: {error}"));
+        let mut found = Vec::new();
+        self.engine.continue_search(&mut search, u64::MAX, &mut found);
+        let mut shown: Vec<String> = found.into_iter().map(|event| rig::show(&Value::Event(event))).collect();
+        shown.sort();
+        shown
+    }
+}
+
+#[test]
+fn the_index_has_the_latest_event_of_each_host_and_service() {
+    let mut running = Running::new("(streams (index))");
+    running.run("a,m1t1,^x a,m2t2,^x b,m3t3,^x b,m4t4,^x,:expired");
+    assert_eq!(running.found("true"), ["a,m2t2,^x"]);
+    assert!(running.run("c,m1").out().contains("cannot index event with no time"));
+}
+
+#[test]
+fn there_is_one_index_however_often_it_is_called() {
+    let mut running = Running::new("(let [a (index) b (index)] (streams a (update-index b)))");
+    running.run("a,t1");
+    assert_eq!(running.found("true").len(), 1);
+}
+
+#[test]
+fn without_an_index_a_query_is_an_error() {
+    let mut running = Running::new("(streams prn)");
+    let limits = SearchLimits { results_max: 1, steps_max: 1 };
+    assert!(matches!(running.engine.search("true", limits), Err(SearchError::NoIndex)));
+}
+
+#[test]
+fn a_top_level_stream_that_throws_does_not_keep_events_from_the_others() {
+    let mut running =
+        Running::new("(streams (where (> metric 1) prn))\n(streams (fn [e] (print (:service e))))");
+    let out = running.run("a,t1").out();
+    assert!(out.starts_with("Warn: ") && out.contains("athrew: "), "{out}");
+    assert!(out.contains("in the stream of riemann.config:2:1"), "{out}");
+    assert_eq!(running.engine.figures().threw, 1);
+    assert_eq!(running.engine.figures().streamed, 1);
+}
+
+#[test]
+fn expired_events_leave_the_index_and_go_through_the_streams() {
+    let config = "(periodically-expire 5 {:keep-keys [:host :service :tags]})
+        (streams (index) (expired (fn [e] (print (:service e) (:time e) (:state e) (:metric e) (:tags e) \";\"))))";
+    let mut running = Running::new(config);
+    running.run("a,m1t0l3,^x,#p b,m1t0l7,^x c,m1t0,^x");
+    assert_eq!(running.run("+5").out(), "a 5 expired nil [p] ;");
+    assert_eq!(running.run("+5").out(), "b 10 expired nil nil ;");
+    assert_eq!(running.run("+50").out(), "", "60 seconds are not over");
+    assert_eq!(running.run("+5").out(), "c 65 expired nil nil ;");
+    assert_eq!(running.found("true"), [""; 0]);
+    assert_eq!(running.engine.figures().expired, 3);
+}
+
+#[test]
+fn a_sweep_of_many_events_is_done_in_slices() {
+    let mut running = Running::new(
+        "(periodically-expire 5) (let [n (atom 0)] (def n n) (streams (index) (expired (fn [_] (swap! n inc)))))",
+    );
+    let events: Vec<String> = (0..2_000).map(|number| format!("s{number},m1t0l1")).collect();
+    running.run(&events.join(" ")).run("+5");
+    assert_eq!(running.engine.figures().expired, 2_000);
+    assert!(
+        matches!(running.engine.var("riemann.config", "n"), Some(Value::Atom(n)) if rig::show(&n.get()) == "2000")
+    );
+}
+
+#[test]
+fn reinjected_events_go_through_all_streams_after_the_event_at_hand() {
+    let config =
+        "(streams (where (service \"a\") (with :service \"b\" reinject)) (fn [e] (print (:service e))))";
+    assert_eq!(Running::new(config).run("a").out(), "ab");
+}
+
+#[test]
+fn a_stream_that_reinjects_what_it_gets_ends_at_a_limit() {
+    let mut running = Running::new("(streams reinject)");
+    running.run("a");
+    assert_eq!(running.engine.figures().not_reinjected, 1);
+    assert_eq!(running.engine.figures().streamed, 1 + REINJECTED_MAX as u64);
+    running.run("a");
+    assert_eq!(running.engine.figures().not_reinjected, 2, "the next event has the limit anew");
+}
+
+#[test]
+fn subscribers_get_what_is_published_and_what_is_indexed() {
+    let config = "(subscribe \"index\" (fn [e] (print \"i\" (:service e) \"\")))
+        (subscribe :up (fn [e] (print \"u\" (:service e) \"\")))
+        (streams (index) (where (state \"up\") (publish :up)))";
+    assert_eq!(Running::new(config).run("a,t1,:up b,t1").out(), "i a u a i b ");
+}
+
+#[test]
+fn functions_look_into_the_index() {
+    let config = "(def i (index))
+        (streams i (fn [e]
+          (print (:metric (riemann.index/lookup (:index @core) \"x\" \"a\"))
+                 (count (riemann.index/search (:index @core) '(and (= :host \"x\") (:like \"%\" :service))))
+                 (count (index/search i (riemann.query/ast \"metric > 1 and service ~= \\\"^b\\\"\"))) \";\")))";
+    assert_eq!(Running::new(config).run("a,m1t1,^x b,m2t1,^x").out(), "1 1 0 ;1 2 1 ;");
+}
+
+#[test]
+fn delete_from_index_deletes_by_key_or_by_fields() {
+    let config =
+        |delete: &str| format!("(def i (index)) (streams (where (state \"gone\") {delete} (else i)))");
+    let events = "a,t1,^x b,t1,^x a,t1,^y a,t1,^x,:gone";
+    assert_eq!(
+        Running::new(&config("(delete-from-index)")).run(events).found("true"),
+        ["a,t1,^y", "b,t1,^x"]
+    );
+    assert_eq!(Running::new(&config("(delete-from-index :host)")).run(events).found("true"), ["a,t1,^y"]);
+    assert_eq!(
+        Running::new(&config("(delete-from-index [:service])")).run(events).found("true"),
+        ["b,t1,^x"]
+    );
+}
+
+#[test]
+fn tasks_run_at_their_times_until_they_are_cancelled() {
+    let config = "(def task (every! 2 1 (fn [] (print \"e\" (unix-time) \"\"))))
+        (once! 4 (fn [] (print \"o\") (riemann.time/cancel task)))
+        (riemann.time/after! 3 (fn [] (print \"a\")))";
+    let mut running = Running::new(config);
+    assert_eq!(running.run("+10").out(), "e 1 e 3 ao");
+    assert_eq!(running.engine.next_due_us(), None);
+}
+
+#[test]
+fn a_deferred_task_runs_later_and_leaves_out_the_run_that_was_due() {
+    let config = "(def task (every! 2 (fn [] (print (unix-time) \"\")))) (streams (fn [e] (riemann.time/defer task 5)))";
+    assert_eq!(Running::new(config).run("+3 a +10").out(), "2 8 10 12 ");
+}
+
+#[test]
+fn a_parser_function_changes_events_before_the_streams_see_them() {
+    let config =
+        "(graphite-server :parser-fn (fn [e] (when (not= \"drop\" (:service e)) (assoc e :host \"p\"))))
+        (streams (fn [e] (print (:host e) (:service e) \"\")))";
+    let mut running = Running::new(config);
+    let crate::riemann::declared::Server::Graphite { parser, .. } =
+        running.engine.declared().servers[0].what.clone()
+    else {
+        panic!("it is one")
+    };
+    let mut batch = model::EventsBuilder::default();
+    for service in ["keep", "drop"] {
+        let mut event = batch.event();
+        event.plain_text(model::TextField::Service, service);
+        event.finish();
+    }
+    for event in batch.view().iter() {
+        running.engine.push_parsed(event, &parser).expect("nothing throws");
+    }
+    assert_eq!(running.out(), "p keep ");
+}
+
+#[test]
+fn figures_of_streams_and_index_are_events_unless_they_are_switched_off() {
+    let config = "(instrumentation {:interval 2}) (streams (index) (where (service #\"^riemann\") (fn [e] (print (:service e) (:metric e) (:ttl e) \";\"))))";
+    assert_eq!(
+        Running::new(config).run("a,t1 +2").out(),
+        "riemann streams rate 0.5 4.0 ;riemann index size 1 4.0 ;"
+    );
+    let off = format!("{config} (instrumentation {{:enabled? false}})");
+    assert_eq!(Running::new(&off).run("a,t1 +2").out(), "");
+}
+
+#[test]
+fn exceptions_past_the_limit_of_a_second_are_counted_in_the_log() {
+    let mut running = Running::new(
+        "(streams (fn [e] (throw (Exception. \"x\"))) (where true (fn [e] (throw (Exception. \"y\")))))",
+    );
+    running.run(&"a ".repeat(20));
+    let out = running.out();
+    assert_eq!(out.matches("Warn: ").count(), 10, "{out}");
+    let out = running.run("+1 a").out();
+    assert!(out.contains("30 exceptions before this one were not logged"), "{out}");
+    assert_eq!(running.engine.figures().threw, 42);
+}
+
+#[test]
+fn an_event_that_runs_for_ever_ends_at_its_limit() {
+    let mut running = Running::new("(streams (fn [e] (loop [] (recur))) (fn [e] (print \"next\")))");
+    let out = running.run("a").out();
+    assert!(out.contains("next") && out.contains("too many steps"), "{out}");
+}
+
+#[test]
+fn streams_of_a_config_call_their_children_and_survive_what_these_throw() {
+    let config = "(defn twice [& children] (fn [e] (call-rescue e children) (call-rescue e children)))
+        (streams (twice (where (service \"a\") (fn [e] (print \"<1>\"))) (fn [e] (throw (Exception. \"x\"))) (fn [e] (print \"<2>\"))))";
+    let out = Running::new(config).run("a").out();
+    assert_eq!((out.matches("<1>").count(), out.matches("<2>").count()), (2, 2), "{out}");
+    assert_eq!(out.matches("java.lang.Exception: x").count(), 2, "{out}");
+}
+
+#[test]
+fn the_bit_bucket_makes_no_nodes() {
+    let mut running = Running::new("(streams bit-bucket (smap identity bit-bucket))");
+    let nodes = running.engine.nodes();
+    running.run("a b c");
+    assert_eq!(running.engine.nodes(), nodes);
+}
