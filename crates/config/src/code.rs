@@ -1,6 +1,6 @@
 //! Codes of configuration errors and warnings, with their pages for `staunch explain`.
 //!
-//! Codes are an interface: a code never changes its meaning. `C…` are for native files, `I…` for imports.
+//! Codes are an interface: a code never changes its meaning. `C…` are for native files, `I…` for imports, `R…` for Riemann configs.
 
 macro_rules! codes {
     ($($variant:ident $word:literal $title:literal cause $cause:literal example $example:literal mend $mend:literal)+) => {
@@ -295,6 +295,18 @@ codes! {
         cause "Several sections of carbon.conf store points in one folder, and not all of them have `WHISPER_LOCK_WRITES = True`. Without locks one Staunch writes to a folder. An instance that starts later takes points into its queue, and does not write them to files as long as the first one runs. This is a warning."
         example "[cache]\nLOCAL_DATA_DIR = /srv/whisper\n\n[cache:b]\nLINE_RECEIVER_PORT = 2103"
         mend "Run one instance, which uses several cores, and send all points to it. Or set `WHISPER_LOCK_WRITES = True` for all instances. Or give each its own `LOCAL_DATA_DIR`."
+    RiemannConfig "R001" "A mistake in a Riemann config"
+        cause "The config, or a file that it loads, cannot be evaluated: its syntax is wrong, a name does not exist, or a function refuses its arguments. Names are checked in the whole file, also in functions that no event has called yet."
+        example "(streams\n  (wher (service \"cpu\") prn))"
+        mend "Correct the marked place. The hint has the nearest name that exists."
+    RiemannNote "R002" "Something in a Riemann config has no effect, or another one than in Riemann"
+        cause "The config is accepted. An option or a call does nothing in Staunch, or Riemann would ignore it as well. This is a warning."
+        example "(tcp-server {:prot 5555})"
+        mend "Correct the option, or remove the call. The message says what to use in its place."
+    RiemannOutput "R003" "A Riemann config sends to an output that is not there"
+        cause "`(staunch/output \"NAME\")` is a stream to the output NAME of the native config, and there is none of that name, or it does not take events."
+        example "(streams (staunch/output \"alert\"))"
+        mend "Use the name of an output of the native config that takes events. An imported config has no native outputs: write a native one with a transform of type `streams`."
 }
 
 impl Code {

@@ -9,6 +9,7 @@ mod loops;
 pub mod native;
 pub mod options;
 pub mod plan;
+pub mod streams;
 pub mod text;
 pub mod transport;
 

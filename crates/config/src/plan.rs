@@ -7,6 +7,7 @@ mod graphite_api;
 mod output;
 mod source;
 mod store;
+mod streams;
 mod transform;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -24,6 +25,7 @@ pub use self::graphite_api::*;
 pub use self::output::*;
 pub use self::source::*;
 pub use self::store::*;
+pub use self::streams::*;
 pub use self::transform::*;
 pub use crate::transport::{Compression, EndpointTls, Identity, ListenTls, PemFile, TlsVersion};
 
@@ -225,7 +227,8 @@ impl Plan {
                     self.outputs.iter().any(|output| output.from.contains(feed) && takes(output))
                 };
                 // What takes packets gets events in them.
-                let is_read = takes(RecordKind::Events) || takes(RecordKind::Packets);
+                let streams = self.streams().any(|(_, transform, _)| transform.from.contains(feed));
+                let is_read = streams || takes(RecordKind::Events) || takes(RecordKind::Packets);
                 has_events
                     && !is_read
                     && self.transforms.iter().any(|transform| transform.from.contains(feed))

@@ -19,6 +19,7 @@ fn needs(node: &NodeKind, member: &str) -> String {
         "udp" => "to = [\"udp://10.0.0.5:8125\"]\n",
         "unix" => "to = [\"unixgram:///run/agent.sock\"]\n",
         "perl_file" => "path = \"stats\"\n",
+        "streams" => "file = \"riemann.config\"\n",
         "self" | "aggregate" | "graphite_file" | "whisper" | "console" | "event_file" => "",
         other => panic!("the type `{other}` needs a line here"),
     };

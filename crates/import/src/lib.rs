@@ -7,6 +7,7 @@ mod fanout;
 pub mod javascript;
 pub mod relay;
 mod report;
+pub mod riemann;
 pub mod statsd;
 pub mod statsd_proxy;
 

@@ -296,6 +296,12 @@ impl Exchange {
         self.lanes().closed
     }
 
+    /// True when a batch of that peer and source is inside.
+    pub fn holds(&self, source: SourceId, from: PeerKey) -> bool {
+        let lanes = self.lanes();
+        lanes.of.get(source.index()).is_some_and(|lane| lane.batches.first_of(from).is_some())
+    }
+
     /// True when nothing is inside.
     pub fn is_empty(&self) -> bool {
         self.lanes().batches == 0

@@ -21,14 +21,17 @@ mod turn;
 
 pub use accounts::Accounts;
 pub use acks::{Acks, Answer, Inherited, MARKS_MAX, Queues, Taking};
-pub use encode::{BLOCK_BYTES, OutputFigures, Routed};
+pub use encode::{BLOCK_BYTES, OutputFigures, Routed, Said};
 pub use exchange::{Exchange, Look, Outside};
-pub use intake::{AckProgress, Broken, Complaint, Intake, IntakeMaker, Scratch, Unfinished, UnfinishedFull};
+pub use intake::{
+    AckProgress, Broken, Complaint, Intake, IntakeMaker, ProtocolReplies, Scratch, Unfinished, UnfinishedFull,
+};
 pub use reload::{merge_plans, predecessor};
 pub use rotation::Rotation;
 pub use shard::{
     BeforeLast, BusyNames, ChainExplanation, ChainVisit, DumpCursor, DumpRow, DumpSlice, FedFigures, Held,
-    Kept, MATCHES_MAX, RelayFigures, RelayState, RelayToAsk, SLICE_BYTES_MAX, SLICE_SERIES_MAX, SavedState,
-    SentBy, SeriesCopy, SeriesRow, SeriesSlice, Shard, ShardFigures, explain_chain,
+    IndexQuery, Kept, MATCHES_MAX, RelayFigures, RelayState, RelayToAsk, SLICE_BYTES_MAX, SLICE_SERIES_MAX,
+    SavedState, SentBy, SeriesCopy, SeriesRow, SeriesSlice, Shard, ShardFigures, StreamsFigures,
+    explain_chain,
 };
 pub use turn::{Host, Moves, MovingQueues, Outputs, Taken, Turn, TurnLimits};

@@ -57,7 +57,10 @@ pub use defaults::defaults;
 pub use files::{File, base, by_file, includes};
 pub use outputs::endpoint_name;
 pub use print::{print, print_shown};
-pub use sources::{default_plan as default_source, graphite_plan as graphite_source, own_plan as own_source};
+pub use sources::{
+    default_plan as default_source, graphite_plan as graphite_source, own_plan as own_source,
+    riemann_plan as riemann_source,
+};
 pub use variables::{NoVariables, VALUE_BYTES_MAX, Variables};
 
 use self::fields::{Fields, table};

@@ -17,9 +17,12 @@ pub(super) struct OutputGroup<'a> {
 /// The sections for the plan's outputs, in their order.
 pub(super) fn groups(plan: &Plan) -> Vec<OutputGroup<'_>> {
     let mut groups: Vec<OutputGroup> = Vec::new();
-    let mut rest = &plan.outputs[..];
+    // Outputs that a Riemann config makes have no section; they are the last ones.
+    let own = plan.streams().flat_map(|(.., streams)| streams.outputs()).filter(|output| output.is_own);
+    let end = own.map(|output| output.id.index()).min().unwrap_or(plan.outputs.len());
+    let mut rest = &plan.outputs[..end];
     while !rest.is_empty() {
-        let first = plan.outputs.len() - rest.len();
+        let first = end - rest.len();
         let begins = |cluster: &&ClusterPlan| cluster.members.first().is_some_and(|id| id.index() == first);
         let cluster = plan.clusters.iter().find(begins);
         let (name, endpoints, number) = match cluster {

@@ -133,6 +133,11 @@ const TYPES: &[SourceType] = &[
     },
 ];
 
+/// A source of Riemann's events with default options.
+pub fn riemann_plan(name: &str) -> SourcePlan {
+    (type_of(Section::SourceRiemann).empty)(name)
+}
+
 fn type_of(section: Section) -> &'static SourceType {
     TYPES.iter().find(|one| one.section == section).expect("a test looks for each section of a source")
 }

@@ -1,5 +1,7 @@
 //! A checked `[transforms.NAME]` to its plan, and back: of `type = "aggregate"` all, of a relay what `relay` does not do.
 
+use std::path::PathBuf;
+
 use process::aggregate::AggregatePlan;
 use wire::graphite::Namespace;
 use wire::statsd::Dialect;
@@ -12,10 +14,11 @@ use super::{outputs, relay};
 use crate::diagnostic::Diagnostic;
 use crate::options::Section;
 use crate::options::field::Table;
+use crate::options::table::streams::STREAMS;
 use crate::options::table::transforms::{AGGREGATION, BOUNDS, REPORT, SURROUNDINGS};
 use crate::plan::{
-    AggregateTransform, Feed, Plan, RelayTransform, SelfCounters, SourcePlan, TransformKind, TransformPlan,
-    default_checkpoint_ms,
+    AggregateTransform, Feed, Plan, RelayTransform, SelfCounters, SourcePlan, StreamsTransform,
+    TransformKind, TransformPlan, default_checkpoint_ms,
 };
 
 /// What a section makes; of a relay what is not about its outputs, which come later.
@@ -25,8 +28,10 @@ pub(super) fn kind(
     claims: &mut Claims,
     wrong: &mut Vec<Diagnostic>,
 ) -> TransformKind {
-    if fields.section == Section::TransformRelay {
-        return TransformKind::Relay(Box::new(RelayTransform::empty(None)));
+    match fields.section {
+        Section::TransformRelay => return TransformKind::Relay(Box::new(RelayTransform::empty(None))),
+        Section::TransformStreams => return TransformKind::Streams(Box::new(fields.read())),
+        _ => {}
     }
     let transform = build(fields, wrong);
     if let Some(log) = &transform.key_flush_log {
@@ -41,6 +46,11 @@ pub(super) fn printed(plan: &Plan, outputs: &[OutputGroup<'_>], transform: &Tran
     match &transform.kind {
         TransformKind::Aggregate(aggregate) => fields(plan, &transform.from, aggregate),
         TransformKind::Relay(relay) => relay::fields(plan, outputs, &transform.from, relay),
+        TransformKind::Streams(streams) => {
+            let mut fields = Fields::node(Section::TransformStreams, plan.names_of(&transform.from));
+            fields.give(&STREAMS, streams, &StreamsTransform::of_file(PathBuf::new()));
+            fields
+        }
     }
 }
 

@@ -91,7 +91,10 @@ pub(super) fn check(named: &[Named], wrong: &mut Vec<Diagnostic>) -> Links {
     mixed_dialects(named, &names, wrong);
     // An invalid `from` may mean any name.
     let unclear = named.iter().any(|one| one.family != Family::Sources && one.from().is_empty());
-    for one in named.iter().filter(|one| one.family != Family::Outputs && !unclear) {
+    // A Riemann config has an index and outputs of its own.
+    let may_end =
+        |one: &Named| one.family == Family::Outputs || one.section == Some(Section::TransformStreams);
+    for one in named.iter().filter(|one| !may_end(one) && !unclear) {
         if !used.contains(&*one.name) {
             let message = format!("no `from` names {}", one.whose);
             wrong.push(
@@ -279,6 +282,16 @@ fn unknown<'a>(
 
 /// The error for an edge with the wrong kind of records.
 fn mismatch(one: &Named, name: &str, feed: Feed, names: &Names) -> Option<Diagnostic> {
+    let giver = names.kind_of(name).filter(|giver| {
+        one.section == Some(Section::TransformStreams) || giver.section == Section::TransformStreams
+    });
+    if let (Some(giver), Some(taker)) = (giver, one.kind()) {
+        if taker.carries(giver).is_some() || names.cyclic.contains(&*one.name) {
+            return None;
+        }
+        let hint = taker.takes.first().map_or_else(String::new, |kind| names.givers(*kind));
+        return Some(cannot_take(one, name, giver, &words(taker.takes)).hint(hint));
+    }
     match (one.family, feed) {
         // Points are not samples: other checks report their takers.
         (_, Feed::Source(_)) if names.source_gives(name, RecordKind::Points) => None,

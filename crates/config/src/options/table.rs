@@ -14,6 +14,7 @@ pub(crate) mod queue;
 pub(crate) mod relay;
 pub(crate) mod riemann;
 pub(crate) mod sources;
+pub(crate) mod streams;
 pub(crate) mod transforms;
 pub(crate) mod transport;
 mod types;
@@ -50,6 +51,7 @@ pub(super) const TABLES: &[&[Row]] = &[
     relay::CLUSTER.rows,
     relay::RULE.rows,
     relay::STATISTICS.rows,
+    streams::STREAMS.rows,
     outputs::GRAPHITE.rows,
     opentsdb::PUT.rows,
     outputs::NAMESPACE.rows,

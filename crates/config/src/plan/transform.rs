@@ -9,7 +9,7 @@ use process::relay::{MemberNode, RelayPlan, Statement};
 use wire::graphite::Namespace;
 use wire::statsd::Dialect;
 
-use super::{Feed, Plan, TransformFacts};
+use super::{Feed, Plan, StreamsTransform, TransformFacts};
 use crate::kinds::NodeKind;
 use crate::options::Section;
 
@@ -57,6 +57,8 @@ pub enum TransformKind {
     Aggregate(Box<AggregateTransform>),
     /// Routes points by their names.
     Relay(Box<RelayTransform>),
+    /// Runs a Riemann config.
+    Streams(Box<StreamsTransform>),
 }
 
 impl TransformKind {
@@ -64,7 +66,7 @@ impl TransformKind {
     pub fn as_aggregate(&self) -> Option<&AggregateTransform> {
         match self {
             TransformKind::Aggregate(aggregate) => Some(aggregate),
-            TransformKind::Relay(_) => None,
+            TransformKind::Relay(_) | TransformKind::Streams(_) => None,
         }
     }
 
@@ -73,6 +75,7 @@ impl TransformKind {
         match self {
             TransformKind::Aggregate(_) => Section::TransformAggregate,
             TransformKind::Relay(_) => Section::TransformRelay,
+            TransformKind::Streams(_) => Section::TransformStreams,
         }
     }
 
@@ -80,7 +83,15 @@ impl TransformKind {
     pub fn as_relay(&self) -> Option<&RelayTransform> {
         match self {
             TransformKind::Relay(relay) => Some(relay),
-            TransformKind::Aggregate(_) => None,
+            TransformKind::Aggregate(_) | TransformKind::Streams(_) => None,
+        }
+    }
+
+    /// The streams, if it is a Riemann config.
+    pub fn as_streams(&self) -> Option<&StreamsTransform> {
+        match self {
+            TransformKind::Streams(streams) => Some(streams),
+            TransformKind::Aggregate(_) | TransformKind::Relay(_) => None,
         }
     }
 
@@ -92,13 +103,16 @@ impl TransformKind {
                 TransformFacts { node, forwards: false, participle: Some("aggregated") }
             }
             TransformKind::Relay(_) => TransformFacts { node, forwards: true, participle: None },
+            TransformKind::Streams(_) => {
+                TransformFacts { node, forwards: false, participle: Some("handled by streams") }
+            }
         }
     }
 
     /// Whether its input records become part of aggregates.
     pub fn aggregates(&self) -> bool {
         match self {
-            TransformKind::Aggregate(_) => true,
+            TransformKind::Aggregate(_) | TransformKind::Streams(_) => true,
             TransformKind::Relay(relay) => relay.has_aggregation_rules(),
         }
     }
@@ -109,6 +123,7 @@ impl TransformKind {
             TransformKind::Aggregate(_) => {
                 matches!(reason, Dropped::SeriesMax | Dropped::TimerValuesMax | Dropped::AggregateFull)
             }
+            TransformKind::Streams(_) => false,
             TransformKind::Relay(relay) => {
                 let of_rules = matches!(
                     reason,
@@ -123,7 +138,7 @@ impl TransformKind {
     /// Whether it can reject records for this reason, by its options.
     pub fn rejects(&self, reason: Reject) -> bool {
         match self {
-            TransformKind::Aggregate(_) => false,
+            TransformKind::Aggregate(_) | TransformKind::Streams(_) => false,
             TransformKind::Relay(relay) => {
                 (reason == Reject::Invalid && relay.validates())
                     || (reason == Reject::NonFinite && relay.has_aggregation_rules())
@@ -133,15 +148,17 @@ impl TransformKind {
 
     /// The outputs that its options name, to give them other ids.
     pub fn outputs_mut(&mut self) -> impl Iterator<Item = &mut OutputId> {
-        let clusters = match self {
-            TransformKind::Aggregate(_) => &mut [][..],
-            TransformKind::Relay(relay) => &mut relay.plan.clusters[..],
+        let (clusters, streams) = match self {
+            TransformKind::Aggregate(_) => (&mut [][..], &mut [][..]),
+            TransformKind::Relay(relay) => (&mut relay.plan.clusters[..], &mut [][..]),
+            TransformKind::Streams(streams) => (&mut [][..], streams.outputs_mut()),
         };
         let members = clusters.iter_mut().flat_map(|cluster| &mut cluster.members);
-        members.filter_map(|member| match &mut member.node {
+        let members = members.filter_map(|member| match &mut member.node {
             MemberNode::Output(output) => Some(output),
             MemberNode::Relay(_) => None,
-        })
+        });
+        members.chain(streams.iter_mut().map(|output| &mut output.id))
     }
 }
 
@@ -150,6 +167,12 @@ impl Plan {
     pub fn aggregates(&self) -> impl Iterator<Item = (TransformId, &TransformPlan, &AggregateTransform)> {
         let transforms = self.transforms.iter().enumerate();
         transforms.filter_map(|(at, plan)| Some((TransformId(at as u16), plan, plan.kind.as_aggregate()?)))
+    }
+
+    /// Riemann configs with their ids, in the plan's order.
+    pub fn streams(&self) -> impl Iterator<Item = (TransformId, &TransformPlan, &StreamsTransform)> {
+        let transforms = self.transforms.iter().enumerate();
+        transforms.filter_map(|(at, plan)| Some((TransformId(at as u16), plan, plan.kind.as_streams()?)))
     }
 
     /// Relays with their ids, in the plan's order.

@@ -20,6 +20,7 @@ use model::{
 };
 use process::aggregate::FlushEnd;
 use std::sync::atomic::Ordering::Relaxed;
+use streams::language::host::Level;
 use wire::graphite::{Encoder, OwnFigures, PickleReject, pickle_point};
 use wire::opentsdb;
 use wire::report::{self, Console, DOCUMENT_BYTES_MAX, PerlFile, event_json_line};
@@ -44,6 +45,19 @@ pub struct Routed {
     pub invalid: Vec<Vec<u8>>,
     /// Lines for a relay's aggregation rule that have no timestamp, likewise.
     pub untimed: Vec<Vec<u8>>,
+    /// Lines for the log that Riemann configs print or log, and what their streams throw.
+    pub said: Vec<Said>,
+}
+
+/// A line for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The transform.
+    pub transform: String,
+    /// How important it is.
+    pub level: Level,
+    /// The line.
+    pub text: String,
 }
 
 /// Encoder of one output with its open block.
@@ -528,6 +542,12 @@ impl OutputEncoder {
         if self.open[0].bytes.len() >= BLOCK_BYTES {
             self.close_at(0, now, out);
         }
+    }
+
+    /// An event cannot be written: it has more tags or attributes than an event may have.
+    pub(crate) fn lose_event(&self) {
+        self.account.route(1, 0);
+        self.account.settle(model::CopyOutcome::Dropped(Dropped::TooBig), 1, 0);
     }
 
     /// True when an encoder made for the output `id` of `plan` would do the same as this one.

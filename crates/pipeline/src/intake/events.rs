@@ -14,10 +14,8 @@ use model::{
 use wire::frame::LengthFramer;
 use wire::riemann::{self, Limits, MessageReject};
 
+use crate::intake::protocol::ProtocolReplies;
 use crate::intake::rejects::settle_rejects;
-
-/// The reply to a query. Riemann without an index replies the same.
-const NO_INDEX: &str = "no index";
 
 /// The events of one read, and its rejected records.
 #[derive(Debug)]
@@ -72,7 +70,7 @@ pub(crate) fn read(
     bytes: &[u8],
     now: Now,
     into: &mut Parsed,
-    replies: &mut Vec<u8>,
+    replies: &mut ProtocolReplies,
     mut bad: impl FnMut(&[u8], Reject),
 ) -> Result<(), Unread> {
     let mut rest = bytes;
@@ -99,14 +97,21 @@ pub(crate) fn message(
     bytes: &[u8],
     now: Now,
     into: &mut Parsed,
-    replies: Option<&mut Vec<u8>>,
+    replies: Option<&mut ProtocolReplies>,
 ) -> Result<(), Reject> {
     into.messages += 1;
     // Riemann's clock has milliseconds.
     let received_ms = i64::try_from(now.wall_ns / 1_000_000).unwrap_or(i64::MAX / 1000);
     let received = EventTime::Micros(received_ms * 1000);
     let (reply, result) = match riemann::decode(bytes, received, Limits::default(), &mut into.events) {
-        Ok(message) => (message.query.map(|_query| NO_INDEX), Ok(())),
+        Ok(message) => match (message.query, replies) {
+            (Some(query), Some(replies)) => {
+                replies.query(&query);
+                return Ok(());
+            }
+            (Some(_), None) => return Ok(()),
+            (None, replies) => return replied(None, replies, Ok(())),
+        },
         Err(why) => {
             let reason = reason_of(why);
             into.rejects[reason.index()] += riemann::events_in_rejected(bytes).max(1) as u64;
@@ -116,8 +121,17 @@ pub(crate) fn message(
             (why.reply(), Err(reason))
         }
     };
+    replied(reply, replies, result)
+}
+
+/// Appends a reply: an error, or none.
+fn replied(
+    error: Option<&str>,
+    replies: Option<&mut ProtocolReplies>,
+    result: Result<(), Reject>,
+) -> Result<(), Reject> {
     if let Some(replies) = replies {
-        let is_whole = riemann::framed(replies, |out| match reply {
+        let is_whole = riemann::framed(&mut replies.bytes, |out| match error {
             Some(error) => riemann::error_reply(error, out),
             None => out.extend_from_slice(riemann::OK_REPLY),
         });

@@ -49,6 +49,7 @@ use crate::intake::events::Unread;
 use crate::intake::first_line::Beginning;
 use crate::intake::framing::Framing;
 use crate::intake::points::Messages;
+pub use crate::intake::protocol::ProtocolReplies;
 use crate::intake::protocol::{Found, Protocol};
 use crate::intake::replies::Replies;
 use crate::intake::samples::{Packets, Wanted, batches};
@@ -86,7 +87,7 @@ pub struct Intake {
     /// The client gets acknowledgements.
     replies: Option<Replies>,
     /// The protocol's reply to the last read.
-    protocol_replies: Vec<u8>,
+    protocol_replies: ProtocolReplies,
 }
 
 impl std::fmt::Debug for Intake {
@@ -157,7 +158,7 @@ impl IntakeMaker {
             complaints: Complaints::default(),
             broken: None,
             replies: None,
-            protocol_replies: Vec::new(),
+            protocol_replies: ProtocolReplies::default(),
         }
     }
 
@@ -432,7 +433,7 @@ impl Intake {
 
     /// Memory that it holds of the input, without its own size.
     pub fn memory_bytes(&self) -> usize {
-        self.framing.memory_bytes() + self.messages.memory_bytes() + self.protocol_replies.capacity()
+        self.framing.memory_bytes() + self.messages.memory_bytes() + self.protocol_replies.memory_bytes()
     }
 
     /// The connection carries something other than lines.
@@ -588,7 +589,7 @@ impl Intake {
     }
 
     /// The reply of the source's protocol to the last read, to be written before the next one: it is not kept.
-    pub fn take_protocol_replies(&mut self) -> Vec<u8> {
+    pub fn take_protocol_replies(&mut self) -> ProtocolReplies {
         std::mem::take(&mut self.protocol_replies)
     }
 

@@ -60,7 +60,38 @@ pub(crate) struct Found<'a> {
     pub(crate) events: &'a mut events::Parsed,
     /// The protocol's reply to the client of a connection, besides acknowledgements. The protocol limits its size for
     /// each read. None for datagrams, which have no reply.
-    pub(crate) replies: Option<&'a mut Vec<u8>>,
+    pub(crate) replies: Option<&'a mut ProtocolReplies>,
+}
+
+/// Replies of a protocol to the messages of one read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProtocolReplies {
+    /// The replies that are known, one after the other.
+    pub bytes: Vec<u8>,
+    /// Queries, each with the place among `bytes` where its reply belongs. The shard answers them after the records of the read.
+    pub queries: Vec<(usize, String)>,
+}
+
+impl ProtocolReplies {
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.queries.clear();
+    }
+
+    /// The next reply is that to a query.
+    pub(crate) fn query(&mut self, text: &str) {
+        self.queries.push((self.bytes.len(), text.to_owned()));
+    }
+
+    /// True without any reply.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.queries.is_empty()
+    }
+
+    /// The memory that they take.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.queries.iter().map(|(_, text)| text.capacity()).sum::<usize>()
+    }
 }
 
 impl Protocol {
@@ -160,7 +191,7 @@ impl Protocol {
                 let read = |packet: &Span| reader.packet(bytes, *packet, found.points);
                 let versions: usize = packets.iter().map(read).sum();
                 if let Some(replies) = found.replies {
-                    replies.extend(opentsdb::VERSION_REPLY.repeat(versions.min(VERSION_REPLIES_MAX)));
+                    replies.bytes.extend(opentsdb::VERSION_REPLY.repeat(versions.min(VERSION_REPLIES_MAX)));
                 }
             }
             Protocol::GraphiteMessages(MessageReading { reader, form, .. }) => {

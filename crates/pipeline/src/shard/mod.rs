@@ -11,6 +11,7 @@ mod explain;
 mod failover;
 mod inspect;
 pub(crate) mod packets;
+mod queries;
 mod routes;
 mod state;
 pub(crate) mod transforms;
@@ -21,8 +22,10 @@ pub use self::inspect::{
     DumpCursor, DumpRow, DumpSlice, Held, SLICE_BYTES_MAX, SLICE_SERIES_MAX, SeriesCopy, SeriesRow,
     SeriesSlice,
 };
+pub use self::queries::IndexQuery;
 pub use self::transforms::{
     BeforeLast, BusyNames, FedFigures, Kept, RelayFigures, RelayState, SavedState, ShardFigures,
+    StreamsFigures,
 };
 
 use std::sync::Arc;
@@ -206,13 +209,18 @@ impl Shard {
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Option<Receipt> {
-        let Shard { sources, outputs, .. } = self;
-        let routes = &sources[source.index()].routes;
-        let outcome = if routes.events.is_empty() { Outcome::Filtered } else { Outcome::Routed };
+        let Shard { transforms, sources, outputs, .. } = self;
+        let SourceState { routes, transforms: fed, .. } = &sources[source.index()];
+        let outcome = match (routes.events.is_empty(), fed.take_events()) {
+            (false, _) => Outcome::Routed,
+            (true, true) => Outcome::Aggregated,
+            (true, false) => Outcome::Filtered,
+        };
         let view = events.view();
         let mut taken = 0;
         while taken < view.len() {
             let some = view.iter().skip(taken).take(EVENTS_AT_ONCE);
+            transforms.push_events(fed, (view, taken, some.len()), outputs, now, out);
             taken += some.len();
             for event in some {
                 routes.events.iter().for_each(|id| outputs[id.index()].event(event, now, out));
@@ -401,6 +409,11 @@ impl Shard {
     /// The figures of the last flushes of at most `max` outputs, from an index on.
     pub fn output_figures_from(&self, from: usize, max: usize) -> Vec<OutputFigures> {
         self.outputs.iter().skip(from).take(max).map(OutputEncoder::figures).collect()
+    }
+
+    /// Figures of every Riemann config; there are few.
+    pub fn streams(&self) -> Vec<StreamsFigures> {
+        self.transforms.streams.figures()
     }
 
     /// Figures of every aggregation.

@@ -65,8 +65,12 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
     let mut behind = plan.feeds_of(id);
     behind.retain(|feed| *feed != Feed::Source(id));
     let points = plan.sources[id.index()].kind.gives_points();
-    let takes_from_it =
-        |at: &TransformId| plan.transforms.get(at.index()).is_some_and(|transform| transform.takes_from(id));
+    let takes_from_it = |at: &TransformId| {
+        plan.transforms.get(at.index()).is_some_and(|transform| {
+            // Streams decide themselves which events go on.
+            transform.takes_from(id) && transform.kind.as_streams().is_none()
+        })
+    };
     for (at, output) in plan.outputs.iter().enumerate() {
         let feeds = |feed: &Feed| match feed {
             Feed::Source(source) => *source == id,

@@ -85,7 +85,9 @@ impl Shard {
             unfinished: Arc::clone(accounts.unfinished()),
             unfinished_bytes_max: plan.unfinished_bytes_max,
             protocol: source.protocol.clone(),
-            parses: source.transforms.take_samples() || !source.routes.events.is_empty(),
+            parses: source.transforms.take_samples()
+                || source.transforms.take_events()
+                || !source.routes.events.is_empty(),
             raw: source.routes.takes_packets(),
             wants_peers: !source.routes.peers.is_empty(),
         }

@@ -9,6 +9,7 @@ mod of_process;
 mod reasons;
 mod relay;
 mod stores;
+mod streams;
 mod transforms;
 
 use std::sync::Arc;
@@ -50,7 +51,9 @@ pub(super) async fn text(
         }
     }
     let relays = relay_page::page(shared, asking).await.relays;
+    let streams = asking.call(|worker| worker.turn.shard.streams()).await.unwrap_or_default();
     let mut out = render(shared, &page, &figures, &relays, now);
+    streams::streams(&mut out, &streams);
     stores::peers(&mut out, peers);
     out
 }
@@ -422,6 +425,7 @@ fn every_self_metric_has_its_heading_in_the_docs() {
         include_str!("metrics/relay.rs"),
         include_str!("metrics/transforms.rs"),
         include_str!("metrics/stores.rs"),
+        include_str!("metrics/streams.rs"),
     ];
     let names = files.iter().flat_map(|text| text.split(begin).skip(1));
     let names = names.filter_map(|rest| rest.split('"').next());

@@ -19,7 +19,7 @@ use crate::carbon_c_relay::command_line::RelayArgs;
 
 /// StatsD daemon, fan-out proxy, Graphite relay and store. Start here: staunch run
 #[derive(Debug, Parser)]
-#[command(name = "staunch", version, max_term_width = 80)]
+#[command(name = "staunch", version, disable_version_flag = true, max_term_width = 80)]
 pub(crate) struct Args {
     /// Log level: error, warn, info, debug, or a filter such as `staunch=debug`.
     #[arg(long, global = true, default_value = "info", value_name = "LEVEL", hide_short_help = true)]
@@ -31,6 +31,9 @@ pub(crate) struct Args {
     #[arg(long, global = true, value_enum, default_value = "text", hide_short_help = true)]
     #[arg(value_name = "FORMAT", hide_possible_values = true)]
     pub(crate) log_format: LogFormat,
+    /// Print version.
+    #[arg(short = 'V', long = "version", action = clap::ArgAction::Version, hide_short_help = true)]
+    version: Option<bool>,
     /// The command.
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -83,6 +86,8 @@ pub(crate) enum Verb {
     /// Run as carbon-cache, carbon-relay or carbon-aggregator.
     #[cfg(unix)]
     Carbon(Box<CarbonArgs>),
+    /// Run a riemann.config.
+    Riemann(RiemannArgs),
     /// Check a config and show all errors at once.
     Check(CheckArgs),
     /// Convert a config of another program to a native one.
@@ -123,6 +128,7 @@ impl Verb {
     pub(crate) fn is_daemon(&self) -> bool {
         match self {
             Verb::Run(_) | Verb::Statsd(_) | Verb::StatsdProxy(_) | Verb::Fanout(_) | Verb::Relay(_) => true,
+            Verb::Riemann(_) => true,
             #[cfg(windows)]
             Verb::Service(_) => true,
             #[cfg(unix)]
@@ -207,6 +213,42 @@ pub(crate) struct StatsdProxyArgs {
     /// Hot restart.
     #[command(flatten)]
     pub(crate) restart: HotRestart,
+}
+
+/// `staunch riemann`
+///
+/// Riemann's own command line: `riemann start FILE`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RiemannArgs {
+    /// `start`, the default, then the config [default: riemann.config, or else /etc/riemann/riemann.config].
+    #[arg(value_name = "start] [FILE")]
+    pub(crate) words: Vec<String>,
+    /// Addresses.
+    #[command(flatten)]
+    pub(crate) ports: Ports,
+    /// Hot restart.
+    #[command(flatten)]
+    pub(crate) restart: HotRestart,
+}
+
+impl RiemannArgs {
+    /// The config.
+    ///
+    /// # Errors
+    /// For other words.
+    pub(crate) fn file(&self) -> Result<PathBuf, String> {
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        match words[..] {
+            [] | ["start"] => Ok(["riemann.config", "/etc/riemann/riemann.config"]
+                .into_iter()
+                .map(PathBuf::from)
+                .find(|file| file.exists())
+                .unwrap_or_else(|| PathBuf::from("riemann.config"))),
+            ["test", ..] => Err("`riemann test` is not built yet".to_owned()),
+            ["start", file] | [file] => Ok(PathBuf::from(file)),
+            [..] => Err(format!("expected [start] [FILE], and got: {}", words.join(" "))),
+        }
+    }
 }
 
 /// How packets are forwarded.
@@ -375,6 +417,8 @@ pub(crate) enum ImportKind {
     Relay,
     /// A daemon of carbon: carbon.conf, with the rule files in its folder.
     Carbon,
+    /// Riemann: its riemann.config, with the files that it loads.
+    Riemann,
 }
 
 /// `staunch test`

@@ -77,6 +77,7 @@ fn checked_with(file: &Original, native: fn(Loaded) -> Loaded) -> anyhow::Result
     let kind = if file.compat.is_some() { FileKind::Statsd } else { load::kind(&file.file)? };
     match kind {
         FileKind::Relay => Ok(relay::checked(&file.file)),
+        FileKind::Riemann => Ok(Checked { kind, ..load::riemann(&file.file)?.into() }),
         FileKind::Statsd => Ok(Checked { kind, ..load::any_original(file)?.into() }),
         FileKind::Native | FileKind::Carbon | FileKind::CarbonRules | FileKind::Pem => {
             Ok(native(load::native(std::slice::from_ref(&file.file))?).into())

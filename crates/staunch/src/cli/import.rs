@@ -25,6 +25,7 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         ImportKind::Statsd => of_loaded(load::statsd(&args.original)?),
         ImportKind::StatsdProxy => of_loaded(load::statsd_proxy(file)?),
         ImportKind::Relay => relay::import(file, &args.flags)?,
+        ImportKind::Riemann => of_loaded(load::riemann(file)?),
         ImportKind::Carbon => load::carbon_section(file, args.section.as_deref(), args.instance.as_deref())?,
     };
     stdio::say(&said);
@@ -70,6 +71,7 @@ fn of_another(kind: ImportKind, file: &Path) -> Option<String> {
         ImportKind::Relay => {
             (FileKind::Relay, "a config of carbon-c-relay: statements, such as `match * send to NAME;`")
         }
+        ImportKind::Riemann => (FileKind::Riemann, "a riemann.config: Clojure, such as (streams prn)"),
         ImportKind::Carbon => {
             (FileKind::Carbon, "a carbon.conf: sections, such as [relay], with keys in capitals")
         }

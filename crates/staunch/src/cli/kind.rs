@@ -16,6 +16,8 @@ pub(crate) enum FileKind {
     Carbon,
     /// carbon's rule files in the folder of carbon.conf: storage-schemas.conf and similar ones.
     CarbonRules,
+    /// Riemann: Clojure.
+    Riemann,
     /// Certificates or keys.
     Pem,
 }
@@ -30,6 +32,7 @@ impl FileKind {
         match ending.to_ascii_lowercase().as_str() {
             "toml" | "yaml" | "yml" | "json" => FileKind::Native,
             "js" => FileKind::Statsd,
+            "clj" => FileKind::Riemann,
             _ => FileKind::of_text(text),
         }
     }
@@ -48,6 +51,7 @@ impl FileKind {
             FileKind::Statsd => "config of a StatsD",
             FileKind::Carbon => "carbon.conf",
             FileKind::CarbonRules => "rules of carbon",
+            FileKind::Riemann => "Riemann config",
             FileKind::Pem => "certificates or keys",
         }
     }
@@ -60,6 +64,7 @@ impl FileKind {
             FileKind::Statsd => "statsd",
             FileKind::Carbon => "carbon",
             FileKind::CarbonRules => "carbon-rules",
+            FileKind::Riemann => "riemann",
             FileKind::Pem => "pem",
         }
     }
@@ -83,6 +88,7 @@ impl FileKind {
                 }
             }
             Some(line) if begins_a_statement(line) => FileKind::Relay,
+            Some(line) if is_clojure(line) => FileKind::Riemann,
             // JSON is also valid in a config of node's statsd.
             Some(line) if line.starts_with('{') && text.contains("\"sources\"") => FileKind::Native,
             Some(line) if line.starts_with(['{', '(', '/']) || line.starts_with("module") => FileKind::Statsd,
@@ -112,11 +118,22 @@ impl FileKind {
                     reader_of_rules(text)
                 ))
             }
+            FileKind::Riemann => Some(format!(
+                "{name} is a Riemann config: run it with `staunch riemann {name}`, or use it as the `file` of a transform of type \
+                 `streams`"
+            )),
             FileKind::Pem => Some(format!(
                 "{name} has certificates or keys (PEM), and is no config: a config names it, as tls = {{ cert = \"{name}\" }}"
             )),
         }
     }
+}
+
+/// Whether a line begins a Riemann config: a comment of Clojure, or a call. JavaScript begins with a function in brackets.
+fn is_clojure(line: &str) -> bool {
+    let name = line.strip_prefix('(').unwrap_or_default();
+    line.starts_with(';')
+        || (name.starts_with(|first: char| first.is_ascii_alphabetic()) && !name.starts_with("function"))
 }
 
 /// The message for a carbon.conf, with the sections that it has.

@@ -2,6 +2,7 @@
 
 mod config_files;
 mod folders;
+mod riemann_files;
 mod rule_files;
 
 use std::io::{IsTerminal, Read};
@@ -11,11 +12,13 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use config::diagnostic::{Code, Diagnostic, Place, Source, has_errors, render_files};
 use config::plan::{ManagementPlan, Plan};
+use config::streams::{self, Evaluated};
 use config::{File, Format};
 use import::carbon::Invocation;
 use import::{self, javascript};
 
 use self::config_files::{Gathered, OfProcess, Text, gather};
+use self::riemann_files::{address_of, evaluate};
 use super::args::{Compat, FanoutArgs, FanoutMode, Original, Port, Ports};
 use super::kind::FileKind;
 use crate::daemon::reload::change::WatchedFile;
@@ -86,7 +89,7 @@ impl Loaded {
         let rules = self.plan.as_ref().map(|plan| rule_files::mistakes(plan, &self.text, &read));
         let rules = rules.unwrap_or_default();
         self.diagnostics.extend(rules);
-        self
+        self.with_streams()
     }
 
     /// Adds errors about paths that cannot be folders. For `check`: a daemon starts with them, and tries again.
@@ -94,6 +97,57 @@ impl Loaded {
         let folders = self.plan.as_ref().map(|plan| folders::mistakes(plan, &self.files()));
         self.diagnostics.extend(folders.unwrap_or_default());
         self
+    }
+
+    /// Evaluates the Riemann configs of the plan, and adds their outputs and mistakes.
+    fn with_streams(mut self) -> Loaded {
+        let Some(mut plan) = self.plan.take() else { return self };
+        let unloaded: Vec<_> =
+            streams::unloaded(&plan).into_iter().map(|(id, file)| (id, file.to_owned())).collect();
+        for (id, file) in unloaded {
+            let evaluated = evaluate(&file, read_text, hostname());
+            let mut said = evaluated.said.clone();
+            said.extend(streams::attach(&mut plan, id, &evaluated));
+            self.add_riemann(&file, &evaluated, said, false);
+        }
+        self.plan = Some(plan);
+        self
+    }
+
+    /// Adds the files of a Riemann config to those that diagnostics show, and its diagnostics. `is_first`: its main file is the first
+    /// already.
+    fn add_riemann(
+        &mut self,
+        file: &Path,
+        evaluated: &Evaluated,
+        said: Vec<(String, Diagnostic)>,
+        is_first: bool,
+    ) {
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let mut at: Vec<(&str, usize)> = Vec::new();
+        for (name, text) in &evaluated.files.texts {
+            let Ok(text) = text else { continue };
+            if is_first && *name == evaluated.files.main {
+                at.push((name, 0));
+                continue;
+            }
+            at.push((name, self.more.len() + 1));
+            let path = folder.join(name);
+            self.watched.push(WatchedFile::now(path.clone()));
+            // The format does not matter: it is not read as a native file.
+            let name = path.display().to_string();
+            self.more.push(Text { name, text: text.clone(), format: Format::Toml });
+        }
+        let files = self.files();
+        let bases: Vec<usize> = (0..files.len()).map(|index| config::base(&files, index)).collect();
+        let moved = said.into_iter().map(|(name, diagnostic)| {
+            let index = at.iter().find(|(known, _)| *known == name).map_or(0, |(_, index)| *index);
+            let begin = bases.get(index).copied().unwrap_or_default();
+            let place = diagnostic.place.unwrap_or(Place::new(0, 0));
+            diagnostic.at(place.start + begin..place.end + begin)
+        });
+        let moved: Vec<Diagnostic> = moved.collect();
+        self.diagnostics.extend(moved);
     }
 
     /// Warns about a management port that other machines can reach. For configs of the originals, where this is the
@@ -305,6 +359,28 @@ pub(crate) fn statsd(original: &Original) -> anyhow::Result<Loaded> {
     Ok(Loaded { plan, diagnostics, name, text, more: Vec::new(), watched: Vec::new() }.without_loops())
 }
 
+/// Reads a Riemann config as a daemon of its own.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn riemann(file: &Path) -> anyhow::Result<Loaded> {
+    let (name, text) = read(file)?;
+    let evaluated = evaluate(file, read_text, hostname());
+    let (plan, said) = import::riemann::riemann(file.to_owned(), &evaluated, &address_of);
+    let watched = vec![WatchedFile::now(file.to_owned())];
+    let mut loaded = Loaded { name, text, more: Vec::new(), watched, plan, diagnostics: Vec::new() };
+    loaded.add_riemann(file, &evaluated, said, true);
+    Ok(loaded.without_loops())
+}
+
+/// The text of a file that a Riemann config loads.
+fn read_text(file: &Path) -> Result<String, String> {
+    if is_special(file) {
+        return Err("it is a pipe or a device".to_owned());
+    }
+    read(file).map(|(_, text)| text).map_err(|error| error.root_cause().to_string())
+}
+
 /// Reads a config of node's cluster proxy.
 ///
 /// # Errors
@@ -459,5 +535,62 @@ pub(crate) fn set_ports(plan: &mut Plan, ports: &Ports) {
         (Some(Port::Off), _) => plan.management.clear(),
         (Some(Port::At(address)), Some(management)) => management.listen = address,
         (Some(Port::At(listen)), None) => plan.management.push(ManagementPlan::at(listen)),
+    }
+}
+
+#[cfg(test)]
+mod riemann_tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("it is made");
+            std::fs::write(path, text).expect("a file");
+        }
+        folder
+    }
+
+    #[test]
+    fn mistakes_are_shown_in_the_file_that_has_them() {
+        let folder = folder(&[
+            ("riemann.config", "(tcp-server)\n(include \"rules\")\n"),
+            ("rules/a.clj", "(streams\n  (wher (service \"x\") prn))\n"),
+            ("rules/deep/b.config", "(streams prn)\n"),
+            ("rules/readme.md", "not code"),
+        ]);
+        let loaded = riemann(&folder.path().join("riemann.config")).expect("it is read");
+        assert!(loaded.has_errors());
+        let said = loaded.rendered();
+        assert!(said.contains("rules/a.clj:2:4"), "{said}");
+        assert!(said.contains("did you mean") && said.contains("where"), "{said}");
+        assert_eq!(loaded.files().len(), 3);
+    }
+
+    #[test]
+    fn a_native_plan_gets_the_outputs_of_its_riemann_config() {
+        let folder = folder(&[
+            (
+                "staunch.toml",
+                "[sources.riemann]\ntype = \"riemann\"\n[transforms.rules]\ntype = \"streams\"\nfrom = [\"riemann\"]\n\
+                 file = \"FOLDER/riemann.config\"\n[outputs.events]\ntype = \"event_file\"\nfrom = [\"rules\"]\n",
+            ),
+            (
+                "riemann.config",
+                "(def g (graphite {:host \"10.0.0.5\" :path :service}))\n(streams g (staunch/output \"events\") (staunch/output \"evnets\"))",
+            ),
+        ]);
+        let path = folder.path().join("staunch.toml");
+        let text = std::fs::read_to_string(&path).expect("a file");
+        std::fs::write(&path, text.replace("FOLDER", &folder.path().display().to_string())).expect("a file");
+        let loaded = native(std::slice::from_ref(&path)).expect("it is read");
+        let said = loaded.rendered();
+        assert!(said.contains("R003") && said.contains("did you mean \"events\"?"), "{said}");
+        let plan = loaded.plan.expect("its text is a plan");
+        let names: Vec<&str> = plan.outputs.iter().map(|output| &*output.name).collect();
+        assert_eq!(names, ["events", "rules/10.0.0.5:2003"]);
+        let printed = config::print(&plan);
+        assert!(printed.contains("riemann.config") && !printed.contains("10.0.0.5"), "{printed}");
     }
 }

@@ -75,6 +75,7 @@ pub fn main() -> ExitCode {
         Verb::Statsd(args) => run::statsd(&args),
         Verb::StatsdProxy(args) => run::statsd_proxy(&args),
         Verb::Fanout(args) => run::fanout(&args),
+        Verb::Riemann(args) => run::riemann(&args),
         Verb::Relay(args) => relay::relay(&args, &log_level),
         #[cfg(unix)]
         Verb::Carbon(args) => crate::carbon::carbon(&args, &log_level),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use config::plan::Plan;
 
 use super::MISTAKES;
-use super::args::{FanoutArgs, HotRestart, RunArgs, StatsdArgs, StatsdProxyArgs};
+use super::args::{FanoutArgs, HotRestart, RiemannArgs, RunArgs, StatsdArgs, StatsdProxyArgs};
 use super::load::{self, Loaded, set_ports};
 use crate::admin::HttpOption;
 use crate::daemon::reload::change::Watched;
@@ -61,6 +61,15 @@ pub(crate) fn statsd_proxy(args: &StatsdProxyArgs) -> anyhow::Result<ExitCode> {
     let (file, ports) = (args.file.clone(), args.ports.clone());
     let http = HttpOption::http(ports.http.is_none());
     let load = move || Ok(load::statsd_proxy(&file)?.with_open_ports().with_ports(&ports));
+    start(load, http, args.restart)
+}
+
+/// `staunch riemann`
+pub(crate) fn riemann(args: &RiemannArgs) -> anyhow::Result<ExitCode> {
+    let file = args.file().map_err(|error| anyhow::anyhow!(error))?;
+    let ports = args.ports.clone();
+    let http = HttpOption::http(ports.http.is_none());
+    let load = move || Ok(load::riemann(&file)?.with_ports(&ports));
     start(load, http, args.restart)
 }
 

@@ -28,7 +28,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use model::{Now, OutputId, SourceId};
-use pipeline::{Exchange, Host, Shard, Turn, TurnLimits};
+use pipeline::{Exchange, Host, Said, Shard, Turn, TurnLimits};
+use streams::language::host::Level;
 use tokio::sync::Notify;
 
 use self::handle::TellEnd;
@@ -155,6 +156,17 @@ pub struct WorkerParts {
 pub struct Stopped {
     /// Checkpoints that have to be written.
     pub checkpoints: Option<LastCheckpoints>,
+}
+
+/// Logs a line of a Riemann config.
+fn log_said(Said { transform, level, text }: &Said) {
+    match level {
+        Level::Trace => tracing::trace!("{transform}: {text}"),
+        Level::Debug => tracing::debug!("{transform}: {text}"),
+        Level::Info => tracing::info!("{transform}: {text}"),
+        Level::Warn => tracing::warn!("{transform}: {text}"),
+        Level::Error | Level::Fatal => tracing::error!("{transform}: {text}"),
+    }
 }
 
 impl Worker {
@@ -296,6 +308,7 @@ impl Worker {
     /// Logs the lines that relays log.
     fn log_lines(&mut self) {
         let routed = &mut self.turn.routed;
+        routed.said.drain(..).for_each(|said| log_said(&said));
         for line in routed.invalid.drain(..) {
             // The original's words, which people look for (spec graphite §2.4).
             tracing::warn!("dropping metric due to validation error: {}", line.escape_ascii());

@@ -8,5 +8,6 @@ mod log_throttle;
 pub mod own;
 pub mod parked;
 mod post;
+mod queries;
 mod shares;
 pub mod stream;

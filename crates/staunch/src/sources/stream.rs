@@ -18,8 +18,8 @@ use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{Batches, Dropped, Outcome, PeerKey};
-use pipeline::{Broken, Intake};
+use model::{Batches, Dropped, Outcome, PeerKey, SourceId};
+use pipeline::{Broken, Intake, ProtocolReplies};
 use tokio::sync::watch;
 
 pub(super) use self::reading::{End, close, last_reads, more, read_once, take_apart};
@@ -33,6 +33,7 @@ use crate::daemon::shared::Shared;
 use crate::daemon::shared::names::shown;
 use crate::daemon::shared::turns::Place;
 use crate::sources::listener::{Order, StreamSource, idle_timeout, ordered};
+use crate::sources::queries::answered;
 use sys::clock::Clock;
 
 /// A client that reads none of its replies for this long is closed, with any `idle_timeout`.
@@ -166,16 +167,13 @@ impl Plain {
                 complain(intake, source, (stream, *from));
                 let is_taken = hand_on_all(batch, intake, (source, stream, *from), shared).await;
                 let replies = intake.take_protocol_replies();
-                // A reply promises that the records were accepted. Others have their turn while the client takes it.
-                let replied = if is_taken || replies.is_empty() {
-                    reply((&*stream, wrapping.as_deref_mut()), &replies, &mut turn, orders, slot).await
-                } else {
-                    Err(End::Stopped)
-                };
+                let has_replies = !replies.is_empty();
+                let (to, of) = ((&*stream, wrapping.as_deref_mut()), (intake.source(), *from));
+                let replied = reply_all(to, (replies, is_taken), of, shared, &mut turn, (orders, slot)).await;
                 if let Err(end) = intake.broken().map_or(replied, |broken| Err(End::Unreadable(broken))) {
                     return end;
                 }
-                let is_done = wrapping.is_some() || !replies.is_empty();
+                let is_done = wrapping.is_some() || has_replies;
                 if is_done || intake.memory_bytes() < MUCH_UNFINISHED_BYTES {
                     break;
                 }
@@ -219,9 +217,11 @@ impl Plain {
             };
             let is_taken = hand_on_all(batch, intake, (source, stream, *from), shared).await;
             let replies = intake.take_protocol_replies();
+            // At a stop nothing is searched any more: a client that asked is disconnected.
             let is_written = replies.is_empty()
                 || is_taken
-                    && write_some(stream, wrapping.as_deref_mut(), &mut &replies[..]).unwrap_or(false);
+                    && replies.queries.is_empty()
+                    && write_some(stream, wrapping.as_deref_mut(), &mut &replies.bytes[..]).unwrap_or(false);
             if !is_written {
                 return unread_replies();
             }
@@ -246,6 +246,27 @@ fn note_tls_end(
 ) {
     if let (End::Broken(why), true) = (end, wrapping.is_some_and(Wrapping::is_tls_broken)) {
         tell_closed(&source.plan.name, &stream.shown_peer(from), why);
+    }
+}
+
+/// Answers the queries of the last read, and writes all replies to it. Others have their turn meanwhile.
+async fn reply_all(
+    to: (&Stream, Option<&mut Wrapping>),
+    (replies, is_taken): (ProtocolReplies, bool),
+    of: (SourceId, PeerKey),
+    shared: &Shared,
+    turn: &mut Option<Place>,
+    (orders, slot): (&mut watch::Receiver<Order>, &ConnectionSlot),
+) -> Result<(), End> {
+    match replies.is_empty() {
+        true => return Ok(()),
+        // A reply promises that the records were accepted.
+        false if !is_taken => return Err(End::Stopped),
+        false => drop(turn.take()),
+    }
+    match answered(replies, of, shared, orders).await {
+        Some(replies) => reply(to, &replies, turn, orders, slot).await,
+        None => Err(unread_replies()),
     }
 }
 

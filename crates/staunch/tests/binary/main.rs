@@ -63,6 +63,7 @@ mod relay_turns;
 mod reload;
 mod restart;
 mod riemann;
+mod riemann_config;
 mod room;
 mod sources;
 mod stop;

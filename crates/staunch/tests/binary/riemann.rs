@@ -35,7 +35,7 @@ fn query() -> Vec<u8> {
     out
 }
 
-fn framed(message: &[u8]) -> Vec<u8> {
+pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     assert!(riemann::framed(&mut out, |out| out.extend_from_slice(message)));
     out
@@ -45,14 +45,14 @@ fn line(service: &str, metric: i64) -> String {
     format!("{{\"service\":\"{service}\",\"time\":1700000000,\"metric\":{metric}}}\n")
 }
 
-fn connect(to: SocketAddr) -> TcpStream {
+pub(crate) fn connect(to: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(to).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("it is a socket");
     stream
 }
 
 /// The next reply, without its length.
-fn reply(stream: &mut TcpStream) -> Vec<u8> {
+pub(crate) fn reply(stream: &mut TcpStream) -> Vec<u8> {
     let mut length = [0; 4];
     stream.read_exact(&mut length).expect("a reply");
     let mut reply = vec![0; u32::from_be_bytes(length) as usize];
@@ -60,7 +60,7 @@ fn reply(stream: &mut TcpStream) -> Vec<u8> {
     reply
 }
 
-fn no_index() -> Vec<u8> {
+pub(crate) fn no_index() -> Vec<u8> {
     let mut out = Vec::new();
     riemann::error_reply("no index", &mut out);
     out

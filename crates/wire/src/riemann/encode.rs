@@ -43,6 +43,11 @@ pub fn events_reply<'e>(events: impl IntoIterator<Item = EventRef<'e>>, out: &mu
     events.into_iter().for_each(|event| event_field(event, out));
 }
 
+/// Appends further events to a reply or a request.
+pub fn more_events<'e>(events: impl IntoIterator<Item = EventRef<'e>>, out: &mut Vec<u8>) {
+    events.into_iter().for_each(|event| event_field(event, out));
+}
+
 /// Appends a request with events, a query, or both.
 pub fn request<'e>(query: Option<&str>, events: impl IntoIterator<Item = EventRef<'e>>, out: &mut Vec<u8>) {
     if let Some(query) = query {

@@ -20,7 +20,7 @@ mod string_form;
 #[cfg(test)]
 mod tests;
 
-pub use encode::{OK_REPLY, error_reply, event_messages, events_reply, framed, request};
+pub use encode::{OK_REPLY, error_reply, event_messages, events_reply, framed, more_events, request};
 pub use message::{EVENTS_PER_MESSAGE_MAX, Limits, Message, MessageReject, decode, events_in_rejected};
 pub use string_form::StringForm;
 

@@ -80,6 +80,7 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
         Section::KeyFlush => {
             format!("{all}[transforms.stats.key_flush]\n{}{line}", needs(&[("interval", "\"10s\"")]))
         }
+        Section::TransformStreams => file_with_streams(key, line),
         Section::TransformRelay | Section::RelayCluster | Section::RelayRule | Section::RelayStatistics => {
             relays::file_with(section, key, line)
         }
@@ -120,6 +121,13 @@ fn file_with_events(key: &str, line: &str) -> String {
     // Datagrams are not encrypted.
     let listen = if key == "tls" { "listen = [\"tcp://127.0.0.1:0\"]\n" } else { "" };
     format!("[sources.app]\ntype = \"riemann\"\n{listen}{line}\n{events}")
+}
+
+/// The same in a transform of type `streams`.
+fn file_with_streams(key: &str, line: &str) -> String {
+    let from = if key == "from" { "" } else { "from = [\"app\"]\n" };
+    let file = if key == "file" { "" } else { "file = \"riemann.config\"\n" };
+    format!("{}[transforms.r]\ntype = \"streams\"\n{from}{file}{line}", file_with_events("", ""))
 }
 
 /// The same in the table of one of the daemon's own ports. `all` has a source, an aggregation and an output.

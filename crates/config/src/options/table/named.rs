@@ -4,7 +4,7 @@ use super::types::{AGGREGATE, NAMED, OUTPUTS};
 use crate::options::field::rows;
 use crate::options::row::Default::Required;
 use crate::options::row::Type::{Names, Text};
-use crate::options::section::Section::TransformRelay;
+use crate::options::section::Section::{TransformRelay, TransformStreams};
 
 rows! {
     OF_NAMED: ();
@@ -20,6 +20,10 @@ rows! {
     in [TransformRelay] {
         "from": Names, Required, "[\"lines\"]",
             "Sources of points that feed it.";
+    }
+    in [TransformStreams] {
+        "from": Names, Required, "[\"riemann\"]",
+            "Sources of events that feed it.";
     }
     in OUTPUTS {
         "from": Names, Required, "[\"stats\"]",

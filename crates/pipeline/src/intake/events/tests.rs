@@ -5,7 +5,7 @@ use model::{EventTime, EventsBuilder, Now, Outcome, Reject, SourceId, Span};
 use wire::riemann::{self, EVENTS_PER_MESSAGE_MAX};
 
 use crate::intake::tests::first_source;
-use crate::{Accounts, Broken, IntakeMaker, Scratch, Unfinished};
+use crate::{Accounts, Broken, IntakeMaker, ProtocolReplies, Scratch, Unfinished};
 
 const NOW: Now = Now { mono_ns: 0, wall_ns: 1_700_000_000_123_456_789 };
 
@@ -62,6 +62,18 @@ fn error(text: &str) -> Vec<u8> {
     out
 }
 
+/// Replies where each query finds no index.
+fn answered(replies: &ProtocolReplies) -> Vec<u8> {
+    let (mut out, mut written) = (Vec::new(), 0);
+    for (at, _) in &replies.queries {
+        out.extend_from_slice(&replies.bytes[written..*at]);
+        out.extend(framed(&[error("no index")]));
+        written = *at;
+    }
+    out.extend_from_slice(&replies.bytes[written..]);
+    out
+}
+
 /// What a connection gives that sends `bytes` in reads of `step`: services, replies, why it ends.
 fn connection(maker: &IntakeMaker, bytes: &[u8], step: usize) -> (Vec<String>, Vec<u8>, Option<Broken>) {
     let (mut intake, mut scratch) = (maker.make(), Scratch::default());
@@ -76,7 +88,7 @@ fn connection(maker: &IntakeMaker, bytes: &[u8], step: usize) -> (Vec<String>, V
             }
         }
         batches.settle(Outcome::Routed);
-        replies.extend(intake.take_protocol_replies());
+        replies.extend(answered(&intake.take_protocol_replies()));
         if intake.is_broken() {
             break;
         }
@@ -169,6 +181,20 @@ fn a_length_above_the_limit_ends_the_connection_and_one_at_it_does_not() {
 }
 
 #[test]
+fn the_place_of_a_querys_reply_is_that_of_its_message() {
+    let (_, maker) = source();
+    let (mut intake, mut scratch) = (maker.make(), Scratch::default());
+    let messages =
+        [message(Some("a"), &[]), message(None, &["x"]), message(Some("b"), &["y"]), message(Some(""), &[])];
+    intake.stream(&framed(&messages), NOW, &mut scratch).settle(Outcome::Routed);
+    let replies = intake.take_protocol_replies();
+    let one = framed(&[ok()]);
+    let queries = [(0, "a".to_owned()), (one.len(), "b".to_owned()), (one.len(), String::new())];
+    assert_eq!(replies, ProtocolReplies { bytes: one, queries: queries.to_vec() });
+    assert!(intake.take_protocol_replies().is_empty(), "they are given once");
+}
+
+#[test]
 fn replies_of_a_read_are_less_than_three_times_its_bytes() {
     let queries: [&[u8]; 3] = [b"", b"\x2a\x00", b"\x2a\x02\x0a\x00"];
     for query in queries {
@@ -203,7 +229,7 @@ fn datagrams_are_messages_without_replies() {
     let batches = intake.datagrams(&bytes, &spans, NOW, &mut scratch);
     assert_eq!(batches.records(), 3);
     batches.settle(Outcome::Routed);
-    assert_eq!(intake.take_protocol_replies(), b"");
+    assert!(intake.take_protocol_replies().is_empty());
     assert!(!intake.is_broken(), "a datagram says nothing about the next one");
     let account = accounts.source(SourceId(0));
     for reason in [Reject::BadMessage, Reject::TooManyTags, Reject::PacketTruncated] {
@@ -234,7 +260,7 @@ fn a_connection_ends_when_its_source_takes_other_messages_or_lines_and_none_is_r
             if first != then {
                 let sent = b"\0\0\0\x0a\x80\x02]q\x00(e.\0\0\na.b 1 1700000000\n";
                 intake.stream(sent, NOW, &mut scratch).settle(Outcome::Routed);
-                assert_eq!(intake.take_protocol_replies(), b"");
+                assert!(intake.take_protocol_replies().is_empty());
             }
         }
     }

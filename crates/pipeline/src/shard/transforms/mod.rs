@@ -13,14 +13,16 @@ mod aggregations;
 pub(crate) mod chain;
 pub(crate) mod relay;
 mod results;
+pub(crate) mod streams;
 mod wiring;
 
 pub use self::aggregations::{BusyNames, ShardFigures};
 pub use self::relay::{FedFigures, RelayFigures, RelayState};
+pub use self::streams::StreamsFigures;
 pub(crate) use self::wiring::Wiring;
 
 use config::plan::{Feed, Plan, TransformKind, TransformPlan};
-use model::{Now, OutputId, Point, Receipt, Samples, SourceAccount, SourceId};
+use model::{EventsView, Now, OutputId, Point, Receipt, Samples, SourceAccount, SourceId};
 use process::relay::Entry;
 use wire::statsd::Parser;
 
@@ -30,6 +32,7 @@ use crate::shard::transforms::aggregation::{Aggregation, HeldByAggregation, outc
 use crate::shard::transforms::aggregations::Aggregations;
 use crate::shard::transforms::chain::Relays;
 use crate::shard::transforms::relay::{Ended, HeldByRelay};
+use crate::shard::transforms::streams::AllStreams;
 use crate::shard::transforms::wiring::Edge;
 
 /// All transforms of a shard.
@@ -37,6 +40,7 @@ use crate::shard::transforms::wiring::Edge;
 pub(crate) struct Transforms {
     pub(crate) aggregations: Aggregations,
     pub(crate) relays: Relays,
+    pub(crate) streams: AllStreams,
 }
 
 /// The transforms that a source feeds, by the records that they take.
@@ -48,6 +52,8 @@ pub(crate) struct TransformRoutes {
     relays: Vec<Edge>,
     /// Which statements of the relays its points meet.
     entry: Entry,
+    /// Riemann configs of its events.
+    streams: Vec<Edge>,
 }
 
 impl TransformRoutes {
@@ -59,6 +65,7 @@ impl TransformRoutes {
         TransformRoutes {
             aggregations: Edge::all_from(feed, plan, accounts, aggregations),
             relays: Edge::all_from(feed, plan, accounts, relays),
+            streams: Edge::all_from(feed, plan, accounts, streams::takers(plan)),
             entry: if kind.as_relay_own().is_some() { Entry::Statistics } else { Entry::Records },
         }
     }
@@ -66,6 +73,16 @@ impl TransformRoutes {
     /// True when a transform takes samples of the source.
     pub(crate) fn take_samples(&self) -> bool {
         !self.aggregations.is_empty()
+    }
+
+    /// True when a transform takes events of the source.
+    pub(crate) fn take_events(&self) -> bool {
+        !self.streams.is_empty()
+    }
+
+    /// Places of the Riemann configs that the source feeds.
+    pub(crate) fn streams(&self) -> impl Iterator<Item = usize> {
+        self.streams.iter().map(|edge| edge.at)
     }
 
     /// True when an output may get more from a batch of the source than the batch has: a relay gives lines other names,
@@ -106,6 +123,8 @@ impl Kept {
             let names = match kind {
                 TransformKind::Aggregate(_) => &mut kept.aggregations,
                 TransformKind::Relay(_) => &mut kept.relays,
+                // Another process evaluates the config again.
+                TransformKind::Streams(_) => continue,
             };
             names.push(name.clone());
         }
@@ -134,7 +153,7 @@ impl Transforms {
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
     ) {
-        let Transforms { aggregations, relays } = self;
+        let Transforms { aggregations, relays, .. } = self;
         let mut first = true;
         for Edge { at, account } in &routes.aggregations {
             let state = aggregations.at_mut(*at);
@@ -171,6 +190,18 @@ impl Transforms {
         self.relays.push(&routes.relays, routes.entry, bytes, points, outputs, now, out, go_on)
     }
 
+    /// Passes `number` events from index `from` on to the transforms that take them.
+    pub(crate) fn push_events(
+        &mut self,
+        routes: &TransformRoutes,
+        (events, from, number): (EventsView<'_>, usize, usize),
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+    ) {
+        self.streams.push(&routes.streams, (events, from, number), outputs, now, out);
+    }
+
     /// Closes windows that are due, and emits at most `budget` series of each transform. Returns the monotonic
     /// nanosecond of the next work. Relays stop after a result whose name needed long searches if `go_on` returns
     /// false.
@@ -182,9 +213,10 @@ impl Transforms {
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
     ) -> u64 {
-        let Transforms { aggregations, relays } = self;
+        let Transforms { aggregations, relays, streams } = self;
         let due_ns = aggregations.tick(now, budget, relays, outputs, out, go_on);
-        due_ns.min(relays.tick(now, budget, outputs, out, go_on))
+        let due_ns = due_ns.min(relays.tick(now, budget, outputs, out, go_on));
+        due_ns.min(streams.tick(now, outputs, out))
     }
 
     /// True while results wait to be routed.
@@ -199,7 +231,8 @@ impl Transforms {
 
     /// Whether a transform that is no relay feeds the output.
     pub(crate) fn feed_without_relay(&self, output: OutputId) -> bool {
-        self.aggregations.iter().any(|state| state.to.outputs.contains(&output.index()))
+        let at = output.index();
+        self.aggregations.iter().any(|state| state.to.outputs.contains(&at)) || self.streams.feed(at)
     }
 
     /// The last flush of all. Results of relays for which there is no time, as `go_on` decides, are counted and
@@ -211,7 +244,7 @@ impl Transforms {
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
     ) {
-        let Transforms { aggregations, relays } = self;
+        let Transforms { aggregations, relays, .. } = self;
         aggregations.iter_mut().for_each(|state| state.finish(relays, outputs, now, out, go_on));
         for at in relays.in_order() {
             relays.finish(at, outputs, now, out, go_on);
@@ -227,7 +260,7 @@ impl Transforms {
         now: Now,
         out: &mut Routed,
     ) {
-        let Transforms { aggregations, relays } = self;
+        let Transforms { aggregations, relays, .. } = self;
         aggregations.close_for(plan, relays, outputs, now, out);
         relays.close_for(plan, outputs, now, out);
     }
@@ -236,11 +269,12 @@ impl Transforms {
     pub(crate) fn wire(&mut self, wiring: &Wiring<'_>) {
         self.relays.wire(wiring);
         self.aggregations.wire(wiring);
+        self.streams.wire(wiring);
     }
 
     /// Before [`Transforms::save`]: emits the rest of the windows that have ended, and routes all results.
     pub(crate) fn end_sweeps(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
-        let Transforms { aggregations, relays } = self;
+        let Transforms { aggregations, relays, .. } = self;
         relays.route_all_results(outputs, now, out);
         aggregations.end_sweeps(relays, outputs, now, out);
     }
@@ -269,7 +303,7 @@ impl Transforms {
         now: Now,
         out: &mut Routed,
     ) -> BeforeLast {
-        let Transforms { aggregations, relays } = self;
+        let Transforms { aggregations, relays, .. } = self;
         let mut before = BeforeLast::default();
         let is_kept = |state: &Aggregation| kept.aggregations.contains(&state.name);
         let ending = aggregations.iter().filter(|state| !is_kept(state));

@@ -86,6 +86,11 @@ impl Builder {
         builder.args(&["--http", "127.0.0.1:0"])
     }
 
+    /// `staunch riemann FILE`, with HTTP on a free port.
+    pub(crate) fn riemann(config: &str) -> Builder {
+        Builder::with_file("riemann.config", "riemann", config).args(&["--http", "127.0.0.1:0"])
+    }
+
     /// `staunch run` and nothing else.
     pub(crate) fn bare() -> Builder {
         let folder = TempDir::new().expect("a folder for the test");

@@ -1,0 +1,163 @@
+//! Riemann configs of a plan: evaluated, with their mistakes at their places, and their outputs added to the plan.
+//!
+//! Path of a file: [`evaluate`] (reads the files through a [`Reader`], and runs nothing) -> [`attach`] (its outputs become outputs of
+//! the plan). Not here: reading from disk (`staunch`), and what a config's servers become (`import`).
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use model::TransformId;
+use model::limits::OUTPUTS_MAX;
+use streams::position::Position;
+use streams::riemann::declared::{Declared, Output, Transport};
+use streams::riemann::engine::{Engine, Setup};
+use streams::riemann::files::{Files, Reader, Recorded};
+use wire::graphite::Namespace;
+
+use crate::diagnostic::{Code, Diagnostic, Place, nearest};
+use crate::kinds::RecordKind;
+use crate::plan::{
+    Compression, Endpoint, Feed, GraphiteEncoding, LoadedStreams, OutputKind, OutputPlan, Plan,
+    StreamsOutput, TransformKind,
+};
+
+/// A config that was evaluated.
+#[derive(Debug)]
+pub struct Evaluated {
+    /// What it asked for.
+    pub files: Arc<Files>,
+    /// What it declared; none if it has mistakes.
+    pub declared: Option<Declared>,
+    /// Its mistakes and notes, each with the name of its file.
+    pub said: Vec<(String, Diagnostic)>,
+}
+
+/// Evaluates a config: `main` is the name of its file for the reader.
+pub fn evaluate(main: &str, reader: Box<dyn Reader>, now_us: i64) -> Evaluated {
+    let (host, files) = Recorded::recording(main, reader);
+    let loaded = Engine::load(main, Box::new(host), Setup { now_us, ..Setup::DEFAULT });
+    let files = Arc::new(files.lock().unwrap_or_else(PoisonError::into_inner).clone());
+    let (declared, said) = match loaded {
+        Ok(engine) => {
+            let declared = engine.into_declared();
+            let notes = declared.notes.iter();
+            let notes = notes.map(|note| {
+                place_in(&files, &note.at, Diagnostic::warning(Code::RiemannNote, note.text.clone()))
+            });
+            let notes = notes.collect();
+            (Some(declared), notes)
+        }
+        Err(error) => {
+            let mistakes = error.diagnostics.iter().map(|mistake| {
+                let diagnostic = Diagnostic::error(Code::RiemannConfig, mistake.message.clone());
+                place_in(&files, &mistake.at, Diagnostic { hint: mistake.hint.clone(), ..diagnostic })
+            });
+            (None, mistakes.collect())
+        }
+    };
+    Evaluated { files, declared, said }
+}
+
+/// A diagnostic at its place, with its file: the main one if the place is unknown.
+pub fn place_in(files: &Files, at: &Position, diagnostic: Diagnostic) -> (String, Diagnostic) {
+    match files.texts.get(at.file.as_str()) {
+        Some(Ok(text)) if at.is_known() => (at.file.to_string(), diagnostic.at(place(text, at))),
+        _ => (files.main.clone(), diagnostic),
+    }
+}
+
+/// The first character, or the word, at a line and column.
+fn place(text: &str, at: &Position) -> Place {
+    let line = text.split_inclusive('\n').take(at.line as usize - 1).map(str::len).sum::<usize>();
+    let rest = &text[line.min(text.len())..];
+    let column = rest.char_indices().nth((at.column as usize).saturating_sub(1)).map_or(0, |(at, _)| at);
+    let start = line + column;
+    let word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_!?*+/<>=.:$%&".contains(byte);
+    let word = text.as_bytes().get(start..).unwrap_or_default().iter().take_while(|byte| word(byte)).count();
+    Place::new(start, start + word.max(1))
+}
+
+/// Adds the outputs of a config to the plan, and its edges to those that the plan has. Returns mistakes.
+pub fn attach(plan: &mut Plan, id: TransformId, evaluated: &Evaluated) -> Vec<(String, Diagnostic)> {
+    let (mut wrong, mut outputs) = (Vec::new(), Vec::new());
+    let declared = evaluated.declared.iter().flat_map(|declared| &declared.outputs);
+    for placed in declared {
+        let mut error = |message: String, hint: Option<String>| {
+            let diagnostic = Diagnostic { hint, ..Diagnostic::error(Code::RiemannOutput, message) };
+            wrong.push(place_in(&evaluated.files, &placed.at, diagnostic));
+        };
+        match &placed.what {
+            Output::Graphite { host, port, transport } => {
+                if plan.outputs.len() == OUTPUTS_MAX {
+                    error(format!("there are more than {OUTPUTS_MAX} outputs"), None);
+                    continue;
+                }
+                let to = Endpoint { host: host.to_string(), port: *port };
+                outputs.push(StreamsOutput { id: own(plan, id, graphite(to, *transport)), is_own: true });
+            }
+            Output::Riemann { .. } => {
+                error("events cannot be forwarded to another Riemann yet".to_owned(), None);
+            }
+            Output::Named(name) => {
+                let Some(at) = plan.outputs.iter().position(|output| output.name == **name) else {
+                    let near = nearest(name, plan.outputs.iter().map(|output| &*output.name));
+                    let hint = near.map(|near| format!("did you mean \"{near}\"?"));
+                    error(format!("there is no output `{name}`"), hint);
+                    continue;
+                };
+                let output = &mut plan.outputs[at];
+                if !output.kind.takes().contains(&RecordKind::Events) {
+                    error(format!("output `{name}` does not take events"), None);
+                    continue;
+                }
+                if !output.from.contains(&Feed::Transform(id)) {
+                    let transform = &plan.transforms[id.index()].name;
+                    error(
+                        format!("output `{name}` does not take from `{transform}`"),
+                        Some(format!("add \"{transform}\" to its `from`")),
+                    );
+                    continue;
+                }
+                outputs.push(StreamsOutput { id: model::OutputId(at as u16), is_own: false });
+            }
+        }
+    }
+    if let Some(TransformKind::Streams(streams)) =
+        plan.transforms.get_mut(id.index()).map(|one| &mut one.kind)
+    {
+        streams.loaded = Some(LoadedStreams { files: Arc::clone(&evaluated.files), outputs });
+    }
+    wrong
+}
+
+/// Adds an output of the config's own, named after its transform and its endpoint.
+fn own(plan: &mut Plan, transform: TransformId, kind: OutputKind) -> model::OutputId {
+    let to = kind.destination().map(|to| crate::address::destination_name(&to)).unwrap_or_default();
+    let name = format!("{}/{to}", plan.transforms[transform.index()].name);
+    let id = model::OutputId(plan.outputs.len() as u16);
+    plan.outputs.push(OutputPlan::new(name, kind, vec![Feed::Transform(transform)]));
+    id
+}
+
+fn graphite(to: Endpoint, transport: Transport) -> OutputKind {
+    let (namespace, sender) = (Namespace::default(), deliver::plan::SenderPlan::default());
+    match transport {
+        Transport::Tcp => OutputKind::Graphite {
+            to,
+            form: GraphiteEncoding::Lines,
+            namespace,
+            sender,
+            connections: 1,
+            line_bytes_max: OutputKind::LINE_BYTES_MAX,
+            compression: Compression::Plain,
+            tls: None,
+        },
+        Transport::Udp => OutputKind::GraphiteDatagrams { to, syslog: false, namespace, sender },
+    }
+}
+
+/// The files of the configs of a plan that are not evaluated yet, with their transforms.
+pub fn unloaded(plan: &Plan) -> Vec<(TransformId, &Path)> {
+    let streams = plan.streams().filter(|(.., streams)| streams.loaded.is_none());
+    streams.map(|(id, _, streams)| (id, &*streams.file)).collect()
+}

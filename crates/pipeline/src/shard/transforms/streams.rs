@@ -1,0 +1,295 @@
+//! Riemann configs as transforms of a shard.
+//!
+//! Path of an event: `Shard::push` -> **[`AllStreams::push`]** -> `streams::riemann::engine` (all streams of the config, at once) ->
+//! effects -> the encoders of the outputs. Timers run in [`AllStreams::tick`].
+//! Not here: what streams do (`streams`), queries (`shard::queries`).
+//! Invariants: each event that comes is settled on its edge in the same call; the clock of a config never goes back.
+
+use std::sync::Arc;
+
+use config::plan::{LoadedStreams, Plan, StreamsOutput};
+use model::{EventsBuilder, EventsView, Now, Outcome, Point, Span};
+use streams::graph::{self, Limit};
+use streams::riemann::engine::{Engine, Setup};
+use streams::riemann::files::{Files, Recorded};
+use streams::riemann::record;
+use streams::riemann::surroundings::{Effect, Figures};
+
+use super::wiring::{Edge, Wiring};
+use crate::encode::{OutputEncoder, Routed, Said};
+
+/// Timers that run before other work has its turn.
+const TIMERS_AT_ONCE: usize = 1_000;
+/// The longest time until the next look at the timers: the wall clock may step forward meanwhile.
+const LOOK_EVERY_NS: u64 = model::SECOND_NS;
+
+/// The clock of a config: the wall clock, except that it goes on evenly when the wall clock steps back.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    at: Now,
+    us: i64,
+}
+
+impl Clock {
+    fn new(now: Now) -> Clock {
+        Clock { at: now, us: wall_us(now) }
+    }
+
+    /// Microseconds since 1970; never less than before.
+    fn read(&mut self, now: Now) -> i64 {
+        let passed_us =
+            i64::try_from(now.mono_ns.saturating_sub(self.at.mono_ns) / 1_000).unwrap_or(i64::MAX);
+        self.us = self.us.saturating_add(passed_us).max(wall_us(now));
+        // What was rounded off counts the next time.
+        self.at.mono_ns += passed_us as u64 * 1_000;
+        self.us
+    }
+}
+
+fn wall_us(now: Now) -> i64 {
+    i64::try_from(now.wall_ns / 1_000).unwrap_or(i64::MAX)
+}
+
+/// Counters and gauges of a Riemann config.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamsFigures {
+    /// The transform.
+    pub transform: String,
+    /// Its counters.
+    pub figures: Figures,
+    /// Events in its index; none without an index.
+    pub indexed: Option<u64>,
+    /// Estimated memory of the index, in bytes.
+    pub index_bytes: u64,
+    /// Nodes of its graph.
+    pub nodes: u64,
+    /// Forks of all `by` streams.
+    pub forks: u64,
+    /// How often its limits had an effect, by their names.
+    pub limits: Vec<(&'static str, u64)>,
+}
+
+/// All Riemann configs of a shard.
+#[derive(Debug, Default)]
+pub(crate) struct AllStreams {
+    all: Vec<Streams>,
+}
+
+/// One config that runs.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    pub(crate) name: String,
+    files: Arc<Files>,
+    /// Places of its outputs, in its order.
+    outputs: Vec<usize>,
+    pub(crate) engine: Box<Engine>,
+    clock: Clock,
+    /// Buffer for an event on its way to an output.
+    event: EventsBuilder,
+}
+
+impl AllStreams {
+    /// The config with that place in the plan's order.
+    pub(crate) fn at_mut(&mut self, at: usize) -> Option<&mut Streams> {
+        self.all.get_mut(at)
+    }
+
+    /// Their figures.
+    pub(crate) fn figures(&self) -> Vec<StreamsFigures> {
+        let of = |streams: &Streams| {
+            let (engine, index) = (&streams.engine, streams.engine.index());
+            StreamsFigures {
+                transform: streams.name.clone(),
+                figures: engine.figures(),
+                indexed: index.map(|index| index.len() as u64),
+                index_bytes: index.map_or(0, |index| index.memory_bytes()),
+                nodes: engine.nodes() as u64,
+                forks: engine.counts().forks(),
+                limits: Limit::ALL.map(|limit| (limit.name(), engine.counts().of(limit))).to_vec(),
+            }
+        };
+        self.all.iter().map(of).collect()
+    }
+
+    /// Gives events to the configs of these edges.
+    pub(crate) fn push(
+        &mut self,
+        edges: &[Edge],
+        (events, from, number): (EventsView<'_>, usize, usize),
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+    ) {
+        for Edge { at, account } in edges {
+            let streams = &mut self.all[*at];
+            account.receive(number as u64);
+            streams.push((events, from, number), outputs, now, out);
+            account.settle(Outcome::Aggregated, number as u64);
+        }
+    }
+
+    /// Runs timers that are due. Returns the monotonic nanosecond of the next one.
+    pub(crate) fn tick(&mut self, now: Now, outputs: &mut [OutputEncoder], out: &mut Routed) -> u64 {
+        let due_ns = self.all.iter_mut().map(|streams| streams.tick(now, outputs, out));
+        due_ns.min().unwrap_or(u64::MAX)
+    }
+
+    /// Whether one of them feeds the output with that index.
+    pub(crate) fn feed(&self, output: usize) -> bool {
+        self.all.iter().any(|streams| streams.outputs.contains(&output))
+    }
+
+    /// Applies a plan. A config that has not changed goes on; another one of the same name continues the index.
+    pub(crate) fn wire(&mut self, wiring: &Wiring<'_>) {
+        let mut before = std::mem::take(&mut self.all);
+        for (_, transform, kind) in wiring.plan.streams() {
+            let known = before.iter().position(|known| known.name == transform.name);
+            let known = known.map(|at| before.swap_remove(at));
+            // A plan that runs was evaluated.
+            let Some(loaded) = &kind.loaded else { continue };
+            self.all.extend(Streams::of(&transform.name, loaded, known, wiring));
+        }
+    }
+}
+
+impl Streams {
+    /// The config of a plan that goes on where `before` was.
+    fn of(
+        name: &str,
+        loaded: &LoadedStreams,
+        before: Option<Streams>,
+        wiring: &Wiring<'_>,
+    ) -> Option<Streams> {
+        let outputs: Vec<usize> = loaded.outputs.iter().map(|StreamsOutput { id, .. }| id.index()).collect();
+        match before {
+            Some(same) if same.files == loaded.files => Some(Streams { outputs, ..same }),
+            before => {
+                let mut clock = before.as_ref().map_or_else(|| Clock::new(wiring.now), |before| before.clock);
+                let mut engine = load(&loaded.files, clock.read(wiring.now), wiring.seed)?;
+                if let Some(before) = before {
+                    engine.adopt(*before.engine);
+                }
+                Some(Streams {
+                    name: name.to_owned(),
+                    files: Arc::clone(&loaded.files),
+                    outputs,
+                    engine: Box::new(engine),
+                    clock,
+                    event: EventsBuilder::default(),
+                })
+            }
+        }
+    }
+
+    fn push(
+        &mut self,
+        (events, from, number): (EventsView<'_>, usize, usize),
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+    ) {
+        let now_us = self.clock.read(now);
+        // Timers that are due come first: windows end before the events after their end.
+        self.engine.advance(now_us, TIMERS_AT_ONCE);
+        self.route(outputs, now, out);
+        for event in events.iter().skip(from).take(number) {
+            // The engine has logged and counted what a stream threw.
+            let _threw = self.engine.push(event);
+            self.route(outputs, now, out);
+        }
+        self.log(out);
+    }
+
+    fn tick(&mut self, now: Now, outputs: &mut [OutputEncoder], out: &mut Routed) -> u64 {
+        let now_us = self.clock.read(now);
+        let is_done = self.engine.advance(now_us, TIMERS_AT_ONCE);
+        self.route(outputs, now, out);
+        self.log(out);
+        if !is_done {
+            return now.mono_ns;
+        }
+        let Some(due_us) = self.engine.next_due_us() else { return u64::MAX };
+        let after_ns = u64::try_from(due_us - now_us).unwrap_or(0).saturating_mul(1_000);
+        now.mono_ns + after_ns.min(LOOK_EVERY_NS)
+    }
+
+    /// Gives the outputs what the config wants to send.
+    fn route(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
+        let Streams { outputs: places, engine, event: buffer, .. } = self;
+        for effect in engine.effects() {
+            match effect {
+                Effect::Line { output, line } => {
+                    let Some(encoder) = places.get(usize::from(output.0)).map(|at| &mut outputs[*at]) else {
+                        continue;
+                    };
+                    let name = line.find(' ').unwrap_or(line.len());
+                    let tags = line[..name].find(';').unwrap_or(name);
+                    let point = Point {
+                        // Outputs do not shard points of streams.
+                        hash: 0,
+                        line: Span::new(0, line.len() - 1),
+                        name_len: tags as u32,
+                        tags_len: (name - tags) as u32,
+                    };
+                    encoder.points(line.as_bytes(), &[point], now, out);
+                }
+                Effect::Event { output, event } => {
+                    let Some(encoder) = places.get(usize::from(output.0)).map(|at| &mut outputs[*at]) else {
+                        continue;
+                    };
+                    buffer.clear();
+                    if record::write(&event, buffer).is_err() {
+                        encoder.lose_event();
+                        continue;
+                    }
+                    buffer.view().iter().for_each(|event| encoder.event(event, now, out));
+                }
+            }
+        }
+    }
+
+    fn log(&mut self, out: &mut Routed) {
+        let (lines, lost) = self.engine.take_lines();
+        for (level, text) in lines {
+            out.said.push(Said { transform: self.name.clone(), level, text });
+        }
+        if lost > 0 {
+            let text = format!("{lost} more lines were not logged");
+            out.said.push(Said {
+                transform: self.name.clone(),
+                level: streams::language::host::Level::Warn,
+                text,
+            });
+        }
+    }
+}
+
+/// A config that starts. It was evaluated before with the same files, so that it has no mistakes.
+fn load(files: &Files, now_us: i64, seed: u64) -> Option<Engine> {
+    let host = Box::new(Recorded::new(files.clone(), seed));
+    let graph = graph::Limits { hash_seed: seed, ..graph::Limits::DEFAULT };
+    let loaded = Engine::load(&files.main, host, Setup { now_us, seed, graph, ..Setup::DEFAULT });
+    debug_assert!(loaded.is_ok(), "the check has evaluated it: {:?}", loaded.err());
+    loaded.ok()
+}
+
+/// The places of the configs of a plan, for the edges from sources.
+pub(crate) fn takers(plan: &Plan) -> impl Iterator<Item = &config::plan::TransformPlan> {
+    plan.streams().map(|(_, transform, _)| transform)
+}
+
+#[test]
+fn the_clock_of_a_config_follows_the_wall_clock_forward_and_goes_on_when_that_steps_back() {
+    let at = |mono_ms: u64, wall_ms: u64| Now { mono_ns: mono_ms * 1_000_000, wall_ns: wall_ms * 1_000_000 };
+    let mut clock = Clock::new(at(0, 10_000));
+    let table = [
+        (at(1_000, 11_000), 11_000_000),
+        (at(2_000, 5_000), 12_000_000),
+        (at(2_500, 5_500), 12_500_000),
+        (at(3_000, 90_000), 90_000_000),
+        (at(4_000, 91_000), 91_000_000),
+    ];
+    for (now, us) in table {
+        assert_eq!(clock.read(now), us, "{now:?}");
+    }
+}

@@ -1,0 +1,47 @@
+//! Self-metrics of Riemann configs: events, exceptions, the index, forks and limits.
+
+use super::family::family;
+use pipeline::StreamsFigures;
+
+type Read = fn(&StreamsFigures) -> u64;
+
+/// All families, without rows if there is no transform `streams`.
+pub(super) fn streams(out: &mut String, all: &[StreamsFigures]) {
+    let rows: [(&'static str, &str, &str, Read); 11] = [
+        ("staunch_streams_events_total", "counter", "Events through the streams.", |row| {
+            row.figures.streamed
+        }),
+        ("staunch_streams_exceptions_total", "counter", "Exceptions of streams.", |row| row.figures.threw),
+        ("staunch_streams_not_reinjected_total", "counter", "Events not reinjected, at a limit.", |row| {
+            row.figures.not_reinjected
+        }),
+        (
+            "staunch_streams_effects_dropped_total",
+            "counter",
+            "Outputs of streams dropped at a limit.",
+            |row| row.figures.effects_dropped,
+        ),
+        ("staunch_streams_indexed_total", "counter", "Events put into the index.", |row| row.figures.indexed),
+        ("staunch_streams_not_indexed_total", "counter", "Events that the index rejected.", |row| {
+            row.figures.not_indexed
+        }),
+        ("staunch_streams_expired_total", "counter", "Events of the index that expired.", |row| {
+            row.figures.expired
+        }),
+        ("staunch_streams_index_events", "gauge", "Events in the index.", |row| row.indexed.unwrap_or(0)),
+        ("staunch_streams_index_bytes", "gauge", "Estimated memory of the index.", |row| row.index_bytes),
+        ("staunch_streams_nodes", "gauge", "Streams in memory, with those of forks.", |row| row.nodes),
+        ("staunch_streams_forks", "gauge", "Forks of all by streams.", |row| row.forks),
+    ];
+    for (name, kind, help, read) in rows {
+        let mut rows = family(out, name, kind, help);
+        all.iter().for_each(|row| rows.row(&[("transform", &row.transform)], read(row) as f64));
+    }
+    let help = "How often a limit of the streams had an effect.";
+    let mut limits = family(out, "staunch_streams_limits_total", "counter", help);
+    for row in all {
+        for (limit, times) in &row.limits {
+            limits.row(&[("transform", &row.transform), ("limit", limit)], *times as f64);
+        }
+    }
+}
