@@ -34,8 +34,17 @@ pub struct Evaluated {
 
 /// Evaluates a config: `main` is the name of its file for the reader.
 pub fn evaluate(main: &str, reader: Box<dyn Reader>, now_us: i64) -> Evaluated {
+    evaluate_as(main, reader, Setup { now_us, ..Setup::DEFAULT })
+}
+
+/// The same in test mode, with the forms of its tests.
+pub fn evaluate_tests(main: &str, reader: Box<dyn Reader>) -> Evaluated {
+    evaluate_as(main, reader, Setup { testing: true, ..Setup::DEFAULT })
+}
+
+fn evaluate_as(main: &str, reader: Box<dyn Reader>, setup: Setup) -> Evaluated {
     let (host, files) = Recorded::recording(main, reader);
-    let loaded = Engine::load(main, Box::new(host), Setup { now_us, ..Setup::DEFAULT });
+    let loaded = Engine::load(main, Box::new(host), setup);
     let files = Arc::new(files.lock().unwrap_or_else(PoisonError::into_inner).clone());
     let (declared, said) = match loaded {
         Ok(engine) => {

@@ -217,12 +217,18 @@ pub(crate) struct StatsdProxyArgs {
 
 /// `staunch riemann`
 ///
-/// Riemann's own command line: `riemann start FILE`.
+/// Riemann's own command line: `riemann start FILE`, `riemann test FILE [NAMESPACES]`.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "test: run the tests of the config; NAMESPACES is a regular expression [default: .*-test]"
+)]
 pub(crate) struct RiemannArgs {
-    /// `start`, the default, then the config [default: riemann.config, or else /etc/riemann/riemann.config].
-    #[arg(value_name = "start] [FILE")]
-    pub(crate) words: Vec<String>,
+    /// `start`, the default, or `test`; then the config [default: riemann.config, or else /etc/riemann/riemann.config].
+    #[arg(value_name = "start|test] [FILE")]
+    words: Vec<String>,
+    /// With test: also write the report as JUnit's XML.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
     /// Addresses.
     #[command(flatten)]
     pub(crate) ports: Ports,
@@ -231,24 +237,50 @@ pub(crate) struct RiemannArgs {
     pub(crate) restart: HotRestart,
 }
 
+/// What `staunch riemann` does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RiemannVerb {
+    /// Runs a config.
+    Start(PathBuf),
+    /// Runs the tests of a config, in the namespaces that match.
+    Test(PathBuf, Option<String>),
+}
+
 impl RiemannArgs {
-    /// The config.
+    /// What to do.
     ///
     /// # Errors
     /// For other words.
-    pub(crate) fn file(&self) -> Result<PathBuf, String> {
+    pub(crate) fn verb(&self) -> Result<RiemannVerb, String> {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        let default = || {
+            let places = ["riemann.config", "/etc/riemann/riemann.config"].map(PathBuf::from);
+            places.iter().find(|file| file.exists()).unwrap_or(&places[0]).clone()
+        };
         match words[..] {
-            [] | ["start"] => Ok(["riemann.config", "/etc/riemann/riemann.config"]
-                .into_iter()
-                .map(PathBuf::from)
-                .find(|file| file.exists())
-                .unwrap_or_else(|| PathBuf::from("riemann.config"))),
-            ["test", ..] => Err("`riemann test` is not built yet".to_owned()),
-            ["start", file] | [file] => Ok(PathBuf::from(file)),
-            [..] => Err(format!("expected [start] [FILE], and got: {}", words.join(" "))),
+            [] | ["start"] => Ok(RiemannVerb::Start(default())),
+            ["test"] => Ok(RiemannVerb::Test(default(), None)),
+            ["test", file] => Ok(RiemannVerb::Test(file.into(), None)),
+            ["test", file, namespaces] => Ok(RiemannVerb::Test(file.into(), Some(namespaces.to_owned()))),
+            ["start", file] | [file] => Ok(RiemannVerb::Start(file.into())),
+            [..] => Err(format!("expected [start|test] [FILE], and got: {}", words.join(" "))),
         }
     }
+}
+
+#[test]
+fn words_of_riemann_are_a_verb_and_a_file() {
+    let verb = |line: &str| {
+        let args = Args::try_parse_from(line.split(' ')).expect("clap takes it");
+        let Verb::Riemann(args) = args.verb else { panic!("{line} is another command") };
+        args.verb()
+    };
+    for line in ["staunch riemann a.config", "staunch riemann start a.config"] {
+        assert_eq!(verb(line), Ok(RiemannVerb::Start("a.config".into())), "{line}");
+    }
+    assert_eq!(verb("staunch riemann test a"), Ok(RiemannVerb::Test("a".into(), None)));
+    assert_eq!(verb("staunch riemann test a b.*"), Ok(RiemannVerb::Test("a".into(), Some("b.*".into()))));
+    assert!(verb("staunch riemann stop a b").is_err());
 }
 
 /// How packets are forwarded.

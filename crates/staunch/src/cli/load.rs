@@ -18,7 +18,7 @@ use import::carbon::Invocation;
 use import::{self, javascript};
 
 use self::config_files::{Gathered, OfProcess, Text, gather};
-use self::riemann_files::{address_of, evaluate};
+use self::riemann_files::{address_of, evaluate, evaluate_tests};
 use super::args::{Compat, FanoutArgs, FanoutMode, Original, Port, Ports};
 use super::kind::FileKind;
 use crate::daemon::reload::change::WatchedFile;
@@ -371,6 +371,20 @@ pub(crate) fn riemann(file: &Path) -> anyhow::Result<Loaded> {
     let mut loaded = Loaded { name, text, more: Vec::new(), watched, plan, diagnostics: Vec::new() };
     loaded.add_riemann(file, &evaluated, said, true);
     Ok(loaded.without_loops())
+}
+
+/// Reads a Riemann config for its tests: its files, and what is to be said about it. There is no plan.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn riemann_tests(file: &Path) -> anyhow::Result<(Evaluated, Loaded)> {
+    let (name, text) = read(file)?;
+    let evaluated = evaluate_tests(file, read_text, hostname());
+    let mut loaded =
+        Loaded { name, text, more: Vec::new(), watched: Vec::new(), plan: None, diagnostics: Vec::new() };
+    let said = evaluated.said.clone();
+    loaded.add_riemann(file, &evaluated, said, true);
+    Ok((evaluated, loaded))
 }
 
 /// The text of a file that a Riemann config loads.

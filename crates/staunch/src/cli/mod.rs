@@ -13,7 +13,8 @@ mod links;
 pub(crate) mod load;
 mod log_format;
 mod manual;
-pub(crate) mod run;
+pub(crate) mod riemann_test;
+mod run;
 #[cfg(windows)]
 mod service;
 mod test;

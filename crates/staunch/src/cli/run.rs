@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use config::plan::Plan;
 
-use super::MISTAKES;
-use super::args::{FanoutArgs, HotRestart, RiemannArgs, RunArgs, StatsdArgs, StatsdProxyArgs};
+use super::args::{FanoutArgs, HotRestart, RiemannArgs, RiemannVerb, RunArgs, StatsdArgs, StatsdProxyArgs};
 use super::load::{self, Loaded, set_ports};
+use super::{MISTAKES, riemann_test};
 use crate::admin::HttpOption;
 use crate::daemon::reload::change::Watched;
 use crate::daemon::{self, Reread, Start};
@@ -66,7 +66,12 @@ pub(crate) fn statsd_proxy(args: &StatsdProxyArgs) -> anyhow::Result<ExitCode> {
 
 /// `staunch riemann`
 pub(crate) fn riemann(args: &RiemannArgs) -> anyhow::Result<ExitCode> {
-    let file = args.file().map_err(|error| anyhow::anyhow!(error))?;
+    let file = match args.verb().map_err(|error| anyhow::anyhow!(error))? {
+        RiemannVerb::Start(file) => file,
+        RiemannVerb::Test(file, namespaces) => {
+            return riemann_test::test(&file, namespaces.as_deref(), args.junit.as_ref());
+        }
+    };
     let ports = args.ports.clone();
     let http = HttpOption::http(ports.http.is_none());
     let load = move || Ok(load::riemann(&file)?.with_ports(&ports));

@@ -7,6 +7,7 @@ use model::{EventRef, EventTime, EventsBuilder, NumberRef, TextField};
 use wire::riemann::{self, Limits};
 
 use crate::riemann::{connect, framed, reply};
+use crate::support::daemon::STAUNCH;
 use crate::support::{Builder, Daemon, FakeGraphite, wait_for};
 
 /// A config with servers on free ports, and these streams.
@@ -162,5 +163,31 @@ fn a_config_that_cannot_be_loaded_ends_with_its_mistakes_and_exit_code_1() {
     assert_eq!(code, 1, "{said}");
     for part in ["riemann.config:2:11", "`where`", "riemann.config:3:11", "`rate`", "R001", "2 errors"] {
         assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn the_tests_of_a_config_are_run_and_reported() {
+    let config = "(tcp-server) (streams (index) (where (> metric 1) (tap :high)))
+        (tests (deftest high (is (= 1 (count (:high (inject! [{:metric 1 :time 1} {:metric 2 :time 2}])))))
+                             (is (= EXPECTED (:metric (first (:high (inject! []))))))))";
+    for (expected, code) in [("2", 0), ("3", 1)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("riemann.config");
+        std::fs::write(&file, config.replace("EXPECTED", expected)).expect("a file");
+        let junit = folder.path().join("report.xml");
+        let ran = std::process::Command::new(STAUNCH)
+            .args(["riemann", "test"])
+            .arg(&file)
+            .arg("--junit")
+            .arg(&junit)
+            .output()
+            .expect("it runs");
+        let out = String::from_utf8_lossy(&ran.stdout);
+        assert_eq!(ran.status.code(), Some(code), "{out}");
+        assert!(out.contains("Ran 1 tests containing 2 assertions."), "{out}");
+        assert_eq!(out.contains("actual: (not (= 3 2))"), code == 1, "{out}");
+        let xml = std::fs::read_to_string(&junit).expect("the report");
+        assert!(xml.contains("<testcase name=\"high\" classname=\"riemann.config-test\">"), "{xml}");
     }
 }

@@ -10,29 +10,26 @@ use std::sync::Arc;
 use arcstr::{ArcStr, literal};
 use model::EventRef;
 
-use super::declared::{Declared, Top};
+use super::declared::Declared;
+pub use super::dispatch::StreamError;
 use super::record::Interner;
-use super::surroundings::{Effect, Figures, REINJECTED_MAX};
-use super::testing::Testing;
-use super::{namespaces, services};
+use super::surroundings::{Effect, Figures};
+use super::testing::recorded::Testing;
+use super::{dispatch, namespaces, services};
 use crate::event::Event;
 use crate::graph::{self, Graph};
 use crate::index::{self, Index, Progress, Search, SearchLimits};
 use crate::language::budget::{self, Budget};
-use crate::language::error::{EvalError, Outcome};
+use crate::language::error::Outcome;
 use crate::language::evaluation::Evaluation;
 use crate::language::host::{Host, Level};
 use crate::language::load::LoadError;
 use crate::language::machine::Machine;
-use crate::position::Position;
 use crate::query::{Query, QueryError};
 use crate::value::Value;
 
 /// Compiled queries that are kept (spec riemann §5.5).
 const QUERIES_MAX: usize = 64;
-
-/// Exceptions of streams that are logged in a second, at most.
-const COMPLAINTS_MAX: u32 = 10;
 
 /// How a config is loaded.
 #[derive(Clone, Copy, Debug)]
@@ -66,16 +63,6 @@ impl Setup {
     };
 }
 
-/// A top-level stream threw.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{error} in the stream of {at}")]
-pub struct StreamError {
-    /// Where `streams` was called with it.
-    pub at: Position,
-    /// What it threw.
-    pub error: EvalError,
-}
-
 /// Why a query has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
@@ -94,18 +81,6 @@ pub struct Engine {
     interner: Interner,
     /// The queries of late, the latest last.
     queries: Vec<(Box<str>, Arc<Query>)>,
-    complaints: Complaints,
-}
-
-/// Exceptions in the log.
-#[derive(Debug, Default)]
-struct Complaints {
-    /// The second of the last one.
-    second: i64,
-    /// How many there were in that second.
-    logged: u32,
-    /// How many were left out since.
-    left_out: u64,
 }
 
 impl Engine {
@@ -129,12 +104,7 @@ impl Engine {
         if !setup.testing {
             services::start_instrumentation(&mut graph);
         }
-        Ok(Engine {
-            graph,
-            interner: Interner::new(setup.seed),
-            queries: Vec::new(),
-            complaints: Complaints::default(),
-        })
+        Ok(Engine { graph, interner: Interner::new(setup.seed), queries: Vec::new() })
     }
 
     /// What the config has declared.
@@ -200,22 +170,13 @@ impl Engine {
     /// # Errors
     /// What the first of them threw that threw anything.
     pub fn push_value(&mut self, event: Value) -> Result<(), StreamError> {
-        let result = self.stream(event);
-        self.drain();
-        result
+        dispatch::push(&mut self.graph, event)
     }
 
     /// Runs the timers that are due at that time, at most `max` of them, each at its own time. Returns whether all have run; the
     /// clock is at that time then.
     pub fn advance(&mut self, now_us: i64, max: usize) -> bool {
-        for _ in 0..max {
-            // One at a time: events that it sends to the top come before the next timer.
-            if self.graph.advance(now_us, 1) {
-                return true;
-            }
-            self.drain();
-        }
-        false
+        dispatch::advance(&mut self.graph, now_us, max)
     }
 
     /// When the next timer is due, in microseconds.
@@ -269,73 +230,6 @@ impl Engine {
             surroundings.index = Some(index);
         }
         surroundings.figures = predecessor.graph.surroundings.figures;
-    }
-
-    /// Gives an event to the top-level streams. Logs what they throw.
-    fn stream(&mut self, mut event: Value) -> Result<(), StreamError> {
-        self.graph.surroundings.figures.streamed += 1;
-        let mut first = Ok(());
-        let streams = self.graph.surroundings.declared.top.len();
-        for number in 0..streams {
-            let Top { node, .. } = self.graph.surroundings.declared.top[number];
-            let result = match number + 1 == streams {
-                true => self.graph.push_owned(node, &mut event),
-                false => self.graph.push_owned(node, &mut event.clone()),
-            };
-            if let Err(error) = result {
-                self.graph.surroundings.figures.threw += 1;
-                let at = self.graph.surroundings.declared.top[number].at.clone();
-                let error = StreamError { at, error };
-                self.complain(|| error.to_string());
-                if first.is_ok() {
-                    first = Err(error);
-                }
-            }
-        }
-        first
-    }
-
-    /// Gives the top-level streams what streams sent there, and logs what was thrown and not handled.
-    fn drain(&mut self) {
-        let mut sent = 0;
-        while let Some(event) = self.graph.surroundings.reinjected.pop_front() {
-            if sent == REINJECTED_MAX {
-                let lost = 1 + self.graph.surroundings.reinjected.len() as u64;
-                self.graph.surroundings.figures.not_reinjected += lost;
-                self.graph.surroundings.reinjected.clear();
-                break;
-            }
-            sent += 1;
-            // Logged and counted; no client waits for it.
-            let _threw = self.stream(event);
-        }
-        let (caught, more) = self.graph.take_caught();
-        for caught in caught {
-            self.graph.surroundings.figures.threw += 1;
-            self.complain(|| format!("a stream threw: {} ({})", caught.error, caught.error.at()));
-        }
-        self.graph.surroundings.figures.threw += more;
-        self.complaints.left_out += more;
-    }
-
-    /// Logs an exception, unless there were many in this second: a stream may throw for each event.
-    fn complain(&mut self, text: impl FnOnce() -> String) {
-        let second = self.graph.now_us().div_euclid(1_000_000);
-        let Complaints { second: last, logged, left_out } = &mut self.complaints;
-        if second != *last {
-            (*last, *logged) = (second, 0);
-        }
-        if *logged == COMPLAINTS_MAX {
-            *left_out += 1;
-            return;
-        }
-        *logged += 1;
-        let left_out = std::mem::take(left_out);
-        let mut text = text();
-        if left_out > 0 {
-            text.push_str(&format!("; {left_out} exceptions before this one were not logged"));
-        }
-        self.graph.evaluation.host.log(Level::Warn, &text);
     }
 
     /// Calls a function of the config outside of any event, with the limits of an event.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arcstr::literal;
 
-use super::{indexing, outputs, publishing, services, timing};
+use super::{indexing, outputs, publishing, services, testing, timing};
 use crate::language::world::{Library, World};
 use crate::object::reference::{Atom, Sort};
 use crate::value::Value;
@@ -45,7 +45,8 @@ pub(super) fn world() -> World {
     for (namespace, natives) in [
         ("riemann.config", services::NATIVES),
         ("riemann.config", services::MISSING),
-        ("riemann.test", services::TEST),
+        ("riemann.test", testing::FUNCTIONS),
+        ("riemann.time.controlled", testing::CONTROLLED),
         ("riemann.config", indexing::CONFIG),
         ("riemann.config", publishing::CONFIG),
         ("riemann.config", outputs::CONFIG),
@@ -60,7 +61,9 @@ pub(super) fn world() -> World {
     ] {
         world.add_functions(namespace, natives);
     }
-    world.add(Library { namespace: "riemann.test", natives: &[], macros: services::TEST_MACROS });
+    for namespace in ["riemann.test", "clojure.test"] {
+        world.add(Library { namespace, natives: &[], macros: testing::MACROS });
+    }
     let config = literal!("riemann.config");
     world.namespaces().make(&config).is_native = false;
     REFERRED.iter().for_each(|space| world.refer_all(&config, space));

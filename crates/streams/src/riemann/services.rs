@@ -11,10 +11,10 @@ use super::reaper;
 use crate::index::KeepKeys;
 use crate::language::error::{EvalError, Outcome};
 use crate::language::machine::{ANY, Machine};
+use crate::natives;
 use crate::nodes::fields;
 use crate::object::class;
 use crate::value::Value;
-use crate::{macros, natives};
 
 natives! {
     /// Functions of `riemann.config`.
@@ -117,12 +117,6 @@ natives! {
         "multi-client", 0, ANY, "Not built yet.", |m, _| not_built(m, "multi-client");
     }
 
-    /// Functions of `riemann.test`, outside of test mode (spec riemann §13).
-    pub(super) TEST = {
-        "io", 0, ANY, "Passes everything; in tests nothing.", |m, a| crate::nodes::construct(m.graph, "sdo", a);
-        "tap", 1, ANY, "Passes everything; in tests its events are recorded under a name.", |m, a| crate::nodes::construct(m.graph, "sdo", &a[1..]);
-    }
-
     /// Functions of `riemann.logging`.
     pub(super) LOGGING = {
         "init", 0, ANY, "Accepted: the options of Staunch say where its log goes.", logging_init;
@@ -131,13 +125,6 @@ natives! {
         };
         "suppress", 1, ANY, "Accepted and without effect.", |_, _| Ok(Value::Nil);
         "nice-syntax-error", 1, ANY, "Accepted and without effect.", |_, _| Ok(Value::Nil);
-    }
-}
-
-macros! {
-    /// Macros of `riemann.test`, outside of test mode.
-    pub(super) TEST_MACROS = {
-        "tests", 0, ANY, "Tests of the config: only for test mode.", |_, _| Ok(Value::Nil);
     }
 }
 

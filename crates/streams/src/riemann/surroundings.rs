@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arcstr::ArcStr;
 
 use super::declared::{Declared, OutputNumber};
-use super::testing::Testing;
+use super::testing::recorded::Testing;
 use crate::collections::element::Element;
 use crate::event::Event;
 use crate::graph::NodeId;
@@ -65,6 +65,17 @@ pub struct Figures {
     pub expired: u64,
 }
 
+/// Exceptions in the log.
+#[derive(Debug, Default)]
+pub struct Complaints {
+    /// The second of the last one.
+    pub(super) second: i64,
+    /// How many there were in that second.
+    pub(super) logged: u32,
+    /// How many were left out since.
+    pub(super) left_out: u64,
+}
+
 /// See the module's header.
 #[derive(Debug)]
 pub struct Surroundings {
@@ -88,6 +99,8 @@ pub struct Surroundings {
     pub figures: Figures,
     /// The taps and tests of the config; none outside of test mode.
     pub testing: Option<Testing>,
+    /// Exceptions in the log.
+    pub complaints: Complaints,
     /// A number for the hashes of the index that is not known outside.
     pub seed: u64,
 }
@@ -106,6 +119,7 @@ impl Surroundings {
             effects: Vec::new(),
             figures: Figures::default(),
             testing: None,
+            complaints: Complaints::default(),
             seed,
         }
     }

@@ -22,10 +22,21 @@ pub(super) type ReadText = fn(&Path) -> Result<String, String>;
 
 /// Evaluates the config of a file. `read` reads a file, `hostname` is the name of the machine unless the environment has another one.
 pub(super) fn evaluate(file: &Path, read: ReadText, hostname: String) -> Evaluated {
-    let folder = file.parent().unwrap_or(Path::new("")).to_owned();
-    let main = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let (main, folder) = main_of(file);
     let now_us = i64::try_from(Clock::now().wall_ns / 1_000).unwrap_or(i64::MAX);
     streams::evaluate(&main, Box::new(Folder { folder, read, hostname }), now_us)
+}
+
+/// Evaluates the config of a file for its tests.
+pub(super) fn evaluate_tests(file: &Path, read: ReadText, hostname: String) -> Evaluated {
+    let (main, folder) = main_of(file);
+    streams::evaluate_tests(&main, Box::new(Folder { folder, read, hostname }))
+}
+
+/// The name of a file in its folder, and the folder.
+fn main_of(file: &Path) -> (String, PathBuf) {
+    let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+    (file.file_name().unwrap_or_default().to_string_lossy().into_owned(), folder)
 }
 
 /// The address of a host name; `localhost` without a search.

@@ -2,6 +2,7 @@
 
 mod declaring;
 mod running;
+mod testing;
 
 use std::any::Any;
 use std::collections::BTreeMap;
