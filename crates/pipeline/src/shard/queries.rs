@@ -1,7 +1,7 @@
 //! Queries of clients over the index of a Riemann config, in slices.
 //!
 //! Path of a query: the intake finds it in a message -> the connection's task calls [`Shard::query`] once everything before it has
-//! been processed, and [`IndexQuery::run`] until it is done -> [`IndexQuery::reply`]. Not here: the search itself (`streams::index`).
+//! been processed, and [`IndexQuery::run`] until it is done -> [`IndexQuery::begin_reply`]. Not here: the search itself (`streams::index`).
 
 use std::sync::Arc;
 
@@ -17,6 +17,9 @@ use crate::Shard;
 const RESULTS_MAX: usize = 100_000;
 /// Bytes of a reply, at most.
 const REPLY_BYTES_MAX: usize = 64 << 20;
+const _: () = assert!(REPLY_BYTES_MAX <= u32::MAX as usize, "its length has four bytes");
+/// Bytes of a reply that are written at a time, about.
+const PIECE_BYTES: usize = 64 << 10;
 /// Work of a query, at most, in steps of some ten nanoseconds: about five seconds.
 const STEPS_MAX: u64 = 500_000_000;
 /// Steps of a slice: it takes well under a millisecond.
@@ -32,13 +35,21 @@ pub struct IndexQuery {
     at: usize,
     search: Option<Search>,
     found: Vec<Arc<Event>>,
+    /// Events of the reply that are written.
+    written: usize,
     /// Why there is no result.
     error: Option<String>,
+    /// Buffer for an event of the reply.
+    one: EventsBuilder,
 }
 
 impl IndexQuery {
+    fn of(at: usize, search: Option<Search>) -> IndexQuery {
+        IndexQuery { at, search, found: Vec::new(), written: 0, error: None, one: EventsBuilder::default() }
+    }
+
     fn failed(error: impl Into<String>) -> IndexQuery {
-        IndexQuery { at: 0, search: None, found: Vec::new(), error: Some(error.into()) }
+        IndexQuery { error: Some(error.into()), ..IndexQuery::of(0, None) }
     }
 
     /// Searches a slice of the index. Returns whether the query has ended.
@@ -61,35 +72,49 @@ impl IndexQuery {
         true
     }
 
-    /// The reply, with its length before it.
-    pub fn reply(&self, out: &mut Vec<u8>) {
-        let begin = out.len();
-        let is_whole = riemann::framed(out, |out| match &self.error {
-            Some(error) => riemann::error_reply(error, out),
-            None => self.events(out),
-        });
-        if !is_whole || out.len() - begin > REPLY_BYTES_MAX {
-            out.truncate(begin);
-            let error = format!("the events that match have more than {REPLY_BYTES_MAX} bytes");
-            let is_whole = riemann::framed(out, |out| riemann::error_reply(&error, out));
-            debug_assert!(is_whole, "an error is short");
+    /// Appends the length of the reply, and its beginning. A client may read slowly, so that the events follow in pieces:
+    /// [`IndexQuery::more`].
+    pub fn begin_reply(&mut self, out: &mut Vec<u8>) {
+        let mut one = Vec::new();
+        let mut bytes = riemann::OK_REPLY.len();
+        for event in &self.found {
+            one.clear();
+            write(event, &mut self.one, &mut one);
+            bytes += one.len();
+        }
+        if self.error.is_none() && bytes > REPLY_BYTES_MAX {
+            self.error = Some(format!("the events that match have more than {REPLY_BYTES_MAX} bytes"));
+        }
+        match &self.error {
+            Some(error) => {
+                self.found.clear();
+                let is_whole = riemann::framed(out, |out| riemann::error_reply(error, out));
+                debug_assert!(is_whole, "an error is short");
+            }
+            None => {
+                out.extend_from_slice(&(bytes as u32).to_be_bytes());
+                out.extend_from_slice(riemann::OK_REPLY);
+            }
         }
     }
 
-    fn events(&self, out: &mut Vec<u8>) {
-        let begin = out.len();
-        out.extend_from_slice(riemann::OK_REPLY);
-        let mut one = EventsBuilder::default();
-        for event in &self.found {
-            if out.len() - begin > REPLY_BYTES_MAX {
-                return;
-            }
-            one.clear();
-            // An event of the index with more attributes than a message may have cannot be sent.
-            if record::write(event, &mut one).is_ok() {
-                riemann::more_events(one.view().iter(), out);
-            }
+    /// Appends some more events of the reply. Returns whether there are more.
+    pub fn more(&mut self, out: &mut Vec<u8>) -> bool {
+        let end = out.len() + PIECE_BYTES;
+        while out.len() < end {
+            let Some(event) = self.found.get(self.written) else { return false };
+            write(event, &mut self.one, out);
+            self.written += 1;
         }
+        self.written < self.found.len()
+    }
+}
+
+/// Appends an event to a reply. One with more tags or attributes than a message may have is left out.
+fn write(event: &Event, one: &mut EventsBuilder, out: &mut Vec<u8>) {
+    one.clear();
+    if record::write(event, one).is_ok() {
+        riemann::more_events(one.view().iter(), out);
     }
 }
 
@@ -106,7 +131,7 @@ impl Shard {
                 continue;
             };
             return match streams.engine.search(text, limits) {
-                Ok(search) => IndexQuery { at, search: Some(search), found: Vec::new(), error: None },
+                Ok(search) => IndexQuery::of(at, Some(search)),
                 Err(error) => IndexQuery::failed(error.to_string()),
             };
         }

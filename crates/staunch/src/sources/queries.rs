@@ -1,44 +1,31 @@
-//! Replies to the queries of a connection: asked of the shard, after everything that its client sent before them.
+//! Queries of a connection: asked of the shard, after everything that its client sent before them.
 //!
 //! Not here: how a query is found in a message (`pipeline::Intake`), and the search (`pipeline::IndexQuery`).
 
 use model::{PeerKey, SourceId};
-use pipeline::ProtocolReplies;
+use pipeline::IndexQuery;
 use tokio::sync::watch;
 
 use crate::daemon::shared::Shared;
 use crate::sources::listener::{Order, ordered};
 
-/// The replies to a read, with those to its queries. None if the daemon stops or pauses meanwhile: then the client gets no replies.
-pub(super) async fn answered(
-    replies: ProtocolReplies,
-    (source, from): (SourceId, PeerKey),
+/// The answer to one query, whose reply can be written. None if the daemon stops or pauses meanwhile.
+pub(super) async fn answer(
+    text: String,
+    of: (SourceId, PeerKey),
     shared: &Shared,
     orders: &mut watch::Receiver<Order>,
-) -> Option<Vec<u8>> {
-    let ProtocolReplies { bytes, queries } = replies;
-    if queries.is_empty() {
-        return Some(bytes);
+) -> Option<IndexQuery> {
+    // Cancel-safe: a query changes nothing.
+    tokio::select! {
+        biased;
+        _order = ordered(orders) => None,
+        answer = searched(text, of, shared) => answer,
     }
-    let mut all = Vec::with_capacity(bytes.len());
-    let mut written = 0;
-    for (at, text) in queries {
-        all.extend_from_slice(&bytes[written..at]);
-        written = at;
-        // Cancel-safe: a query changes nothing.
-        let reply = tokio::select! {
-            biased;
-            _order = ordered(orders) => return None,
-            reply = answer(text, (source, from), shared) => reply,
-        };
-        all.extend_from_slice(&reply?);
-    }
-    all.extend_from_slice(&bytes[written..]);
-    Some(all)
 }
 
-/// The reply to one query; None once the shard's thread has ended.
-async fn answer(text: String, (source, from): (SourceId, PeerKey), shared: &Shared) -> Option<Vec<u8>> {
+/// The result of a query; None once the shard's thread has ended.
+async fn searched(text: String, (source, from): (SourceId, PeerKey), shared: &Shared) -> Option<IndexQuery> {
     let mut asking = shared.shard.ask_in_line(from).await;
     let mut query = loop {
         let (exchange, text) = (std::sync::Arc::clone(&shared.exchange), text.clone());
@@ -61,9 +48,7 @@ async fn answer(text: String, (source, from): (SourceId, PeerKey), shared: &Shar
             .ok()?;
         query = back;
         if is_done {
-            let mut reply = Vec::new();
-            query.reply(&mut reply);
-            return Some(reply);
+            return Some(query);
         }
     }
 }

@@ -33,7 +33,7 @@ use crate::daemon::shared::Shared;
 use crate::daemon::shared::names::shown;
 use crate::daemon::shared::turns::Place;
 use crate::sources::listener::{Order, StreamSource, idle_timeout, ordered};
-use crate::sources::queries::answered;
+use crate::sources::queries::answer;
 use sys::clock::Clock;
 
 /// A client that reads none of its replies for this long is closed, with any `idle_timeout`.
@@ -264,10 +264,25 @@ async fn reply_all(
         false if !is_taken => return Err(End::Stopped),
         false => drop(turn.take()),
     }
-    match answered(replies, of, shared, orders).await {
-        Some(replies) => reply(to, &replies, turn, orders, slot).await,
-        None => Err(unread_replies()),
+    let (stream, mut wrapping) = to;
+    let ProtocolReplies { bytes, queries } = replies;
+    let mut written = 0;
+    for (at, text) in queries {
+        reply((stream, wrapping.as_deref_mut()), &bytes[written..at], turn, orders, slot).await?;
+        written = at;
+        let mut query = answer(text, of, shared, orders).await.ok_or_else(unread_replies)?;
+        let mut out = Vec::new();
+        query.begin_reply(&mut out);
+        loop {
+            let has_more = query.more(&mut out);
+            reply((stream, wrapping.as_deref_mut()), &out, turn, orders, slot).await?;
+            out.clear();
+            if !has_more {
+                break;
+            }
+        }
     }
+    reply((stream, wrapping), &bytes[written..], turn, orders, slot).await
 }
 
 /// Writes the replies of the source's protocol to the last read. The client is not read until it has taken them; the turn ends before.

@@ -189,6 +189,11 @@ impl Engine {
         self.graph.surroundings.effects.drain(..)
     }
 
+    /// Adds a line for the log.
+    pub fn log(&mut self, level: Level, text: &str) {
+        self.graph.evaluation.host.log(level, text);
+    }
+
     /// Lines for the log since the last call, and how many more there were.
     pub fn take_lines(&mut self) -> (Vec<(Level, String)>, u64) {
         self.graph.evaluation.host.take_lines()

@@ -72,7 +72,9 @@ pub struct StreamsFigures {
 /// All Riemann configs of a shard.
 #[derive(Debug, Default)]
 pub(crate) struct AllStreams {
-    all: Vec<Streams>,
+    /// In the order of the plan. None for a config that could not be evaluated again, though the check has evaluated it: it may go by
+    /// the time, or by lots.
+    all: Vec<Option<Streams>>,
 }
 
 /// One config that runs.
@@ -91,7 +93,7 @@ pub(crate) struct Streams {
 impl AllStreams {
     /// The config with that place in the plan's order.
     pub(crate) fn at_mut(&mut self, at: usize) -> Option<&mut Streams> {
-        self.all.get_mut(at)
+        self.all.get_mut(at)?.as_mut()
     }
 
     /// Their figures.
@@ -108,7 +110,7 @@ impl AllStreams {
                 limits: Limit::ALL.map(|limit| (limit.name(), engine.counts().of(limit))).to_vec(),
             }
         };
-        self.all.iter().map(of).collect()
+        self.all.iter().flatten().map(of).collect()
     }
 
     /// Gives events to the configs of these edges.
@@ -121,33 +123,39 @@ impl AllStreams {
         out: &mut Routed,
     ) {
         for Edge { at, account } in edges {
-            let streams = &mut self.all[*at];
             account.receive(number as u64);
-            streams.push((events, from, number), outputs, now, out);
-            account.settle(Outcome::Aggregated, number as u64);
+            let outcome = match self.at_mut(*at) {
+                Some(streams) => {
+                    streams.push((events, from, number), outputs, now, out);
+                    Outcome::Aggregated
+                }
+                None => Outcome::Filtered,
+            };
+            account.settle(outcome, number as u64);
         }
     }
 
     /// Runs timers that are due. Returns the monotonic nanosecond of the next one.
     pub(crate) fn tick(&mut self, now: Now, outputs: &mut [OutputEncoder], out: &mut Routed) -> u64 {
-        let due_ns = self.all.iter_mut().map(|streams| streams.tick(now, outputs, out));
+        let due_ns = self.all.iter_mut().flatten().map(|streams| streams.tick(now, outputs, out));
         due_ns.min().unwrap_or(u64::MAX)
     }
 
     /// Whether one of them feeds the output with that index.
     pub(crate) fn feed(&self, output: usize) -> bool {
-        self.all.iter().any(|streams| streams.outputs.contains(&output))
+        self.all.iter().flatten().any(|streams| streams.outputs.contains(&output))
     }
 
     /// Applies a plan. A config that has not changed goes on; another one of the same name continues the index.
     pub(crate) fn wire(&mut self, wiring: &Wiring<'_>) {
         let mut before = std::mem::take(&mut self.all);
         for (_, transform, kind) in wiring.plan.streams() {
-            let known = before.iter().position(|known| known.name == transform.name);
-            let known = known.map(|at| before.swap_remove(at));
+            let is_known =
+                |known: &Option<Streams>| known.as_ref().is_some_and(|known| known.name == transform.name);
+            let known = before.iter().position(is_known).and_then(|at| before.swap_remove(at));
             // A plan that runs was evaluated.
-            let Some(loaded) = &kind.loaded else { continue };
-            self.all.extend(Streams::of(&transform.name, loaded, known, wiring));
+            let loaded = kind.loaded.as_ref();
+            self.all.push(loaded.and_then(|loaded| Streams::of(&transform.name, loaded, known, wiring)));
         }
     }
 }
@@ -165,7 +173,14 @@ impl Streams {
             Some(same) if same.files == loaded.files => Some(Streams { outputs, ..same }),
             before => {
                 let mut clock = before.as_ref().map_or_else(|| Clock::new(wiring.now), |before| before.clock);
-                let mut engine = load(&loaded.files, clock.read(wiring.now), wiring.seed)?;
+                // The streams of the config before go on if the new ones cannot be made.
+                let Some(mut engine) = load(&loaded.files, clock.read(wiring.now), wiring.seed) else {
+                    return before.map(|mut before| {
+                        let text = "the changed config could not be evaluated again: the streams before it go on, without outputs";
+                        before.engine.log(streams::language::host::Level::Error, text);
+                        Streams { outputs: Vec::new(), ..before }
+                    });
+                };
                 if let Some(before) = before {
                     engine.adopt(*before.engine);
                 }
@@ -264,12 +279,11 @@ impl Streams {
     }
 }
 
-/// A config that starts. It was evaluated before with the same files, so that it has no mistakes.
+/// A config that starts. It was evaluated before with the same files, so that it has no mistakes, unless it goes by the time or by lots.
 fn load(files: &Files, now_us: i64, seed: u64) -> Option<Engine> {
     let host = Box::new(Recorded::new(files.clone(), seed));
     let graph = graph::Limits { hash_seed: seed, ..graph::Limits::DEFAULT };
     let loaded = Engine::load(&files.main, host, Setup { now_us, seed, graph, ..Setup::DEFAULT });
-    debug_assert!(loaded.is_ok(), "the check has evaluated it: {:?}", loaded.err());
     loaded.ok()
 }
 
