@@ -331,7 +331,11 @@ impl Daemon {
     /// GET of a path.
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Answer {
-        http::get(self.http(), path).unwrap_or_else(|| panic!("no answer to GET {path}:\n{}", self.stderr()))
+        http::try_get(self.http(), path).unwrap_or_else(|why| {
+            let state =
+                std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+            panic!("no answer to GET {path}: {why}\nthe process: {state}\n{}", self.stderr())
+        })
     }
 
     /// True when its HTTP port takes one more connection and answers.
