@@ -12,6 +12,8 @@ pub trait Code: Any + Send + Sync + fmt::Debug {
     fn as_any(&self) -> &dyn Any;
     /// The name of one of its functions, if it has one.
     fn name(&self, index: u32) -> Option<&str>;
+    /// A hash of what was written ([`crate::form`]).
+    fn form(&self) -> u64;
 }
 
 /// A function that a config wrote, with the values that it captured.

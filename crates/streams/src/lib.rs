@@ -5,7 +5,7 @@
 //!
 //! - [`value`], [`event`], [`number`]: what the language computes with. An event is a value like any other.
 //! - [`collections`], [`function`], [`object`], [`symbol`]: what values are made of.
-//! - [`compare`], [`hash`], [`arithmetic`], [`mod@print`]: what can be done with values without running code.
+//! - [`compare`], [`hash`], [`form`], [`arithmetic`], [`mod@print`]: what can be done with values without running code.
 //! - [`reader`]: text to forms, with positions. [`language`]: forms to closures, and Clojure's own functions.
 //! - [`graph`]: who feeds whom, and timers. [`nodes`], [`folds`]: what Riemann's streams and folds compute.
 //! - [`libraries`]: functions of values that configs use besides Clojure's. [`riemann`]: a config that runs, and what it declares.
@@ -18,6 +18,7 @@ pub mod collections;
 pub mod compare;
 pub mod event;
 pub mod folds;
+pub mod form;
 pub mod function;
 pub mod graph;
 pub mod hash;

@@ -6,11 +6,16 @@ use std::sync::Arc;
 use model::OutputId;
 use streams::riemann::files::Files;
 
+/// Default of `checkpoint`.
+const CHECKPOINT_MS_DEFAULT: u64 = 5_000;
+
 /// A Riemann config with the outputs that it sends to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamsTransform {
     /// Its main file.
     pub file: PathBuf,
+    /// Milliseconds between two checkpoints of what its streams remember; 0 for none.
+    pub checkpoint_ms: u64,
     /// What it asked for while it was evaluated. None until then.
     pub loaded: Option<LoadedStreams>,
 }
@@ -36,7 +41,7 @@ pub struct StreamsOutput {
 impl StreamsTransform {
     /// A config that is not evaluated yet.
     pub fn of_file(file: PathBuf) -> StreamsTransform {
-        StreamsTransform { file, loaded: None }
+        StreamsTransform { file, checkpoint_ms: CHECKPOINT_MS_DEFAULT, loaded: None }
     }
 
     /// Its outputs, in its order; none before it was evaluated.

@@ -70,6 +70,24 @@ impl TransformKind {
         }
     }
 
+    /// Whether it has a state that checkpoints can keep.
+    pub fn has_state(&self) -> bool {
+        match self {
+            TransformKind::Aggregate(_) | TransformKind::Streams(_) => true,
+            TransformKind::Relay(_) => false,
+        }
+    }
+
+    /// Milliseconds between two checkpoints of its state; 0 for none.
+    pub fn checkpoint_ms(&self) -> u64 {
+        match self {
+            TransformKind::Aggregate(aggregate) => aggregate.checkpoint_ms,
+            TransformKind::Streams(streams) => streams.checkpoint_ms,
+            // Its aggregation rules are handed over in hot restarts only.
+            TransformKind::Relay(_) => 0,
+        }
+    }
+
     /// The section that makes it.
     pub fn section(&self) -> Section {
         match self {
@@ -163,6 +181,15 @@ impl TransformKind {
 }
 
 impl Plan {
+    /// The transforms whose state is saved, by name, and the milliseconds between two checkpoints.
+    pub fn checkpoints(&self) -> impl Iterator<Item = (&str, u64)> {
+        let of = |transform: &'_ TransformPlan| transform.kind.checkpoint_ms();
+        self.transforms
+            .iter()
+            .map(move |transform| (transform.name.as_str(), of(transform)))
+            .filter(|(_, every_ms)| *every_ms > 0)
+    }
+
     /// Aggregations with their ids, in the plan's order.
     pub fn aggregates(&self) -> impl Iterator<Item = (TransformId, &TransformPlan, &AggregateTransform)> {
         let transforms = self.transforms.iter().enumerate();

@@ -9,8 +9,9 @@ use config::plan::TransformPlan;
 use model::{Disk, DiskError, Now};
 use process::aggregate::checkpoint::{LastFlush, NotRestored, Peeked, Restored, peek};
 
+use super::streams;
 use super::writer::WriteError;
-use crate::Shard;
+use crate::{RestoredStreams, Shard};
 
 /// Largest file that is written, or read.
 const FILE_BYTES_MAX: u64 = 4 << 30;
@@ -50,7 +51,7 @@ pub fn generations<D: Disk>(disk: &D, name: &str) -> Result<Vec<Generation>, Dis
     let mut found = Vec::new();
     for file in [file_of(name, 0), file_of(name, 1)] {
         let peeked = match tried(|| read_up_to(disk, &file, PEEK_BYTES)) {
-            Ok(begin) => peek(&begin),
+            Ok(begin) => peeked(&begin),
             Err(DiskError::NotFound) => continue,
             Err(error) if error.passes() => return Err(error),
             Err(_) => Err(NotRestored::Header),
@@ -59,6 +60,14 @@ pub fn generations<D: Disk>(disk: &D, name: &str) -> Result<Vec<Generation>, Dis
     }
     found.sort_by_key(|generation| std::cmp::Reverse(generation.peeked.map_or(0, |peeked| peeked.number)));
     Ok(found)
+}
+
+/// The header of either kind of checkpoint.
+fn peeked(begin: &[u8]) -> Result<Peeked, NotRestored> {
+    match peek(begin) {
+        Err(NotRestored::NotSavedState) => streams::Header::decode(begin).map(streams::Header::peeked),
+        peeked => peeked,
+    }
 }
 
 /// The result after retries: a failed read is tried again.
@@ -115,26 +124,59 @@ pub fn begin<D: Disk>(
     Ok(restored)
 }
 
+/// As [`begin`], for a Riemann config.
+///
+/// # Errors
+/// As [`begin`].
+pub fn begin_streams<D: Disk>(
+    disk: Option<&D>,
+    shard: &mut Shard,
+    transform: &TransformPlan,
+    ignored: impl FnMut(&str, &str),
+) -> Result<Option<(String, RestoredStreams)>, DiskError> {
+    let Some(disk) = disk else { return Ok(None) };
+    let name = transform.name.as_str();
+    if transform.kind.checkpoint_ms() == 0 {
+        let _any = remove(disk, name);
+        return Ok(None);
+    }
+    let import = |bytes: &[u8]| match shard.import_streams(name, bytes) {
+        Some(restored) => restored.map_err(|why| why.why().to_owned()),
+        None => Err("the config cannot be evaluated".to_owned()),
+    };
+    youngest(disk, name, import, ignored)
+}
+
 fn restore<D: Disk>(
     disk: &D,
     shard: &mut Shard,
     name: &str,
     last: LastFlush,
     now: Now,
-    mut ignored: impl FnMut(&str, &str),
+    ignored: impl FnMut(&str, &str),
 ) -> Result<Option<(String, Restored)>, DiskError> {
+    let import = |bytes: &[u8]| match shard.import(name, bytes, last, now) {
+        Some(Ok(restored)) => Ok(restored),
+        Some(Err(why)) => Err(why.why().to_owned()),
+        None => Err("nothing feeds the aggregation".to_owned()),
+    };
+    youngest(disk, name, import, ignored)
+}
+
+/// What `import` makes of the youngest file that it accepts.
+fn youngest<D: Disk, T>(
+    disk: &D,
+    name: &str,
+    mut import: impl FnMut(&[u8]) -> Result<T, String>,
+    mut ignored: impl FnMut(&str, &str),
+) -> Result<Option<(String, T)>, DiskError> {
     for Generation { file, peeked } in generations(disk, name)? {
         let read = match peeked.map(|_| read_whole(disk, &file)) {
             Ok(Err(WriteError::Disk(error))) if error.passes() => return Err(error),
             Ok(read) => read.map_err(|error| error.to_string()),
             Err(why) => Err(why.why().to_owned()),
         };
-        let restored = read.and_then(|bytes| match shard.import(name, &bytes, last, now) {
-            Some(Ok(restored)) => Ok(restored),
-            Some(Err(why)) => Err(why.why().to_owned()),
-            None => Err("nothing feeds the aggregation".to_owned()),
-        });
-        match restored {
+        match read.and_then(|bytes| import(&bytes)) {
             Ok(restored) => return Ok(Some((file, restored))),
             Err(why) => ignored(&file, &why),
         }

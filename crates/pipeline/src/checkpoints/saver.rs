@@ -102,20 +102,18 @@ impl Saver {
     /// called for those that are new here, see [`super::next_number`]; the shard gets the number as well, so that its
     /// next note covers all earlier ones.
     pub fn follow(&mut self, plan: &Plan, shard: &mut Shard, next_number: impl Fn(&str) -> u64, now: Now) {
-        let wanted = plan.aggregates().filter_map(|(_, transform, aggregate)| {
-            (aggregate.checkpoint_ms > 0).then_some((&transform.name, aggregate.checkpoint_ms))
-        });
+        let wanted = plan.checkpoints();
         let mut before = std::mem::take(&mut self.jobs);
         for (name, every_ms) in wanted {
             let every_ns = every_ms * 1_000_000;
-            let job = match before.iter().position(|job| job.name == *name) {
+            let job = match before.iter().position(|job| job.name == name) {
                 Some(at) => {
                     let job = before.swap_remove(at);
                     Job { every_ns, due_ns: job.due_ns.min(now.mono_ns + every_ns), ..job }
                 }
                 None => {
                     let number = shard.saved_before(name, next_number(name));
-                    Job { name: name.clone(), every_ns, due_ns: now.mono_ns + every_ns, number }
+                    Job { name: name.to_owned(), every_ns, due_ns: now.mono_ns + every_ns, number }
                 }
             };
             self.jobs.push(job);

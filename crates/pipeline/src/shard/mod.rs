@@ -24,8 +24,8 @@ pub use self::inspect::{
 };
 pub use self::queries::IndexQuery;
 pub use self::transforms::{
-    BeforeLast, BusyNames, FedFigures, Kept, RelayFigures, RelayState, SavedState, ShardFigures,
-    StreamsFigures,
+    BeforeLast, BusyNames, FedFigures, Kept, RelayFigures, RelayState, RestoredStreams, SavedState,
+    ShardFigures, StreamsFigures,
 };
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The state of a shard's aggregations and aggregation rules as bytes, for checkpoints and for a process that takes
+//! The state of a shard's aggregations, Riemann configs and aggregation rules as bytes, for checkpoints and for a process that takes
 //! over.
 //!
 //! Each aggregation is saved on its own, under its name; the format belongs to `process::aggregate::checkpoint`. Not
@@ -11,6 +11,7 @@ use process::aggregate::checkpoint::{LastFlush, NotRestored, Restored, Slice};
 use process::aggregation_rules;
 use wire::statsd::Parser;
 
+use crate::shard::transforms::streams::RestoredStreams;
 use crate::shard::transforms::{BeforeLast, Kept, SavedState};
 use crate::{Routed, Shard};
 
@@ -88,9 +89,21 @@ impl Shard {
         Some(restored)
     }
 
+    /// Restores the saved state of the Riemann config `name`, before the first batch. None when there is no such config.
+    pub fn import_streams(
+        &mut self,
+        name: &str,
+        bytes: &[u8],
+    ) -> Option<Result<RestoredStreams, NotRestored>> {
+        self.transforms.streams.named_mut(name).map(|streams| streams.restore(bytes))
+    }
+
     /// Starts to save the aggregation `name`, see `Aggregator::save_begin`. False while it cannot be saved.
     pub fn save_begin(&mut self, name: &str, id: u64, number: u64, now: Now, to: &mut Vec<u8>) -> bool {
-        let Some(state) = self.transforms.aggregations.named_mut(name) else { return false };
+        let Some(state) = self.transforms.aggregations.named_mut(name) else {
+            let streams = self.transforms.streams.named_mut(name);
+            return streams.is_some_and(|streams| streams.save_begin(id, number, now, to));
+        };
         let begun = state.aggregator.save_begin(id, number, now, to);
         if begun {
             state.saved = Some(number);
@@ -101,29 +114,41 @@ impl Shard {
     /// Reports that all saves of the aggregation `name` on disk have numbers before `number`. Returns the next one,
     /// which is also greater than those of saves started here, which may be on their way to disk.
     pub(crate) fn saved_before(&mut self, name: &str, number: u64) -> u64 {
-        let Some(state) = self.transforms.aggregations.named_mut(name) else {
-            return number;
+        let saved = match self.transforms.aggregations.named_mut(name) {
+            Some(state) => &mut state.saved,
+            None => match self.transforms.streams.named_mut(name) {
+                Some(streams) => &mut streams.saved,
+                None => return number,
+            },
         };
-        let next = state.saved.map_or(number, |saved| number.max(saved + 1));
-        state.saved = Some(next.saturating_sub(1));
+        let next = saved.map_or(number, |saved| number.max(saved + 1));
+        *saved = Some(next.saturating_sub(1));
         next
     }
 
     /// Continues the save, see `Aggregator::save_slice`.
     pub fn save_slice(&mut self, name: &str, series_max: usize, to: &mut Vec<u8>) -> Slice {
-        let state = self.transforms.aggregations.named_mut(name);
-        state.map_or(Slice::Void, |state| state.aggregator.save_slice(series_max, to))
+        match self.transforms.aggregations.named_mut(name) {
+            Some(state) => state.aggregator.save_slice(series_max, to),
+            None => match self.transforms.streams.named_mut(name) {
+                Some(streams) => streams.save_slice(series_max, to),
+                None => Slice::Void,
+            },
+        }
     }
 
     /// The last save of the aggregation `name` may not be on disk: the next one is made even without changes.
     pub(crate) fn save_again(&mut self, name: &str) {
         let state = self.transforms.aggregations.named_mut(name);
         state.into_iter().for_each(|state| state.aggregator.save_again());
+        let streams = self.transforms.streams.named_mut(name);
+        streams.into_iter().for_each(|streams| streams.engine.save_again());
     }
 
     /// True when saving the aggregation `name` would differ from its last save.
     pub fn is_changed(&self, name: &str) -> bool {
         self.transforms.aggregations.iter().any(|state| state.name == name && state.aggregator.is_changed())
+            || self.transforms.streams.is_changed(name)
     }
 
     /// The parser for the names of an aggregation: all its sources read them by the same rules.

@@ -11,14 +11,14 @@ use crate::support::daemon::STAUNCH;
 use crate::support::{Builder, Daemon, FakeGraphite, wait_for};
 
 /// A config with servers on free ports, and these streams.
-fn config(streams: &str) -> String {
+pub(crate) fn config(streams: &str) -> String {
     format!(
         "(tcp-server {{:port 0}})\n(udp-server {{:port 0}})\n(instrumentation {{:enabled? false}})\n{streams}\n"
     )
 }
 
 /// A message with an event without a time, and perhaps a query.
-fn message(service: &str, metric: i64, ttl_s: f32, query: Option<&str>) -> Vec<u8> {
+pub(crate) fn message(service: &str, metric: i64, ttl_s: f32, query: Option<&str>) -> Vec<u8> {
     let mut events = EventsBuilder::default();
     let mut event = events.event();
     event.plain_text(TextField::Host, "web1");
@@ -58,7 +58,7 @@ fn answer(client: &mut TcpStream) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-fn ask(client: &mut TcpStream, text: &str) -> Result<Vec<String>, String> {
+pub(crate) fn ask(client: &mut TcpStream, text: &str) -> Result<Vec<String>, String> {
     client.write_all(&query(text)).expect("it reads");
     answer(client)
 }

@@ -11,7 +11,7 @@ pub struct NodeId {
 
 impl NodeId {
     /// The first node of a place.
-    pub(super) fn first(place: u32) -> NodeId {
+    pub(crate) fn first(place: u32) -> NodeId {
         NodeId { place, generation: NonZeroU32::MIN }
     }
 

@@ -10,6 +10,7 @@ mod caught;
 mod children;
 mod hashes;
 mod id;
+mod identity;
 mod limits;
 mod timers;
 mod turn;
@@ -17,12 +18,16 @@ mod turn;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
+
+use foldhash::fast::FixedState;
 
 pub use caught::Caught;
 pub use children::Children;
 pub use id::NodeId;
+pub use identity::Identity;
 pub use limits::{Counts, Limit, Limits};
 pub use timers::TimerId;
 pub use turn::{CHILDREN, Turn};
@@ -35,6 +40,7 @@ use crate::index;
 use crate::language::error::{EvalError, Outcome};
 use crate::language::evaluation::Evaluation;
 use crate::object::class;
+use crate::position::Position;
 use crate::riemann::surroundings::Surroundings;
 use crate::value::Value;
 
@@ -72,6 +78,13 @@ pub trait Node: fmt::Debug + Send {
         Value::Nil
     }
 
+    /// As `save`, a part of it: with so many forks at most, from the place on where the part before ended, and where this one ends if it is
+    /// not the last. `restore` takes them one after the other. None for a node without forks.
+    fn save_part(&self, graph: &Graph, from: usize, most: usize) -> Option<(Value, Option<usize>)> {
+        let _ = (graph, from, most);
+        None
+    }
+
     /// How many forks it has, and the nodes of all of them: they go with it.
     fn forks(&self) -> (u64, Vec<NodeId>) {
         (0, Vec::new())
@@ -102,6 +115,10 @@ const _: () = assert!(size_of::<Slot>() == 64, "a slot is a line of a cache");
 /// See the module's header.
 pub struct Graph {
     slots: Vec<Slot>,
+    /// The form of the node of each slot, see `identity`.
+    forms: Vec<u64>,
+    /// What made the nodes of the config, and where.
+    origins: HashMap<NodeId, (&'static str, Position), FixedState>,
     free: Vec<NodeId>,
     timers: Timers,
     now_us: i64,
@@ -138,6 +155,8 @@ impl Graph {
     pub fn new(evaluation: Evaluation, now_us: i64) -> Graph {
         Graph {
             slots: Vec::new(),
+            forms: Vec::new(),
+            origins: HashMap::default(),
             free: Vec::new(),
             timers: Timers::default(),
             now_us,
@@ -191,6 +210,15 @@ impl Graph {
     /// # Panics
     /// With 2^32 nodes, which no memory has.
     pub fn add(&mut self, node: Box<dyn Node>, ports: &[&[NodeId]]) -> NodeId {
+        self.add_of(0, node, ports)
+    }
+
+    /// Likewise, a node of a form (`crate::form`): what it remembers goes to the node of the same form in the same place when the config
+    /// is loaded again.
+    ///
+    /// # Panics
+    /// As [`Graph::add`].
+    pub fn add_of(&mut self, form: u64, node: Box<dyn Node>, ports: &[&[NodeId]]) -> NodeId {
         let mut ends = Vec::with_capacity(ports.len());
         let mut end = 0;
         for port in ports {
@@ -209,8 +237,11 @@ impl Graph {
             id: Some(id),
         };
         match self.slots.get_mut(id.place()) {
-            Some(place) => *place = slot,
-            None => self.slots.push(slot),
+            Some(place) => (*place, self.forms[id.place()]) = (slot, form),
+            None => {
+                self.slots.push(slot);
+                self.forms.push(form);
+            }
         }
         if let Some(made) = &mut self.made {
             made.push(id);
@@ -220,6 +251,16 @@ impl Graph {
             self.slots[id.place()].node = Some(node);
         }
         id
+    }
+
+    /// Notes which constructor made a node, and where it was called.
+    pub fn set_origin(&mut self, node: NodeId, constructor: &'static str, at: Position) {
+        self.origins.insert(node, (constructor, at));
+    }
+
+    /// The constructor of a node that was made while the config was loaded, and where it was called.
+    pub fn origin(&self, node: NodeId) -> Option<&(&'static str, Position)> {
+        self.origins.get(&node)
     }
 
     /// Removes a node: values for it go nowhere, and its timers are cancelled.
@@ -276,6 +317,11 @@ impl Graph {
     pub fn save(&self, id: NodeId) -> Value {
         let node = self.slot(id).and_then(|slot| slot.node.as_ref());
         node.map_or(Value::Nil, |node| node.save(self))
+    }
+
+    /// As [`Node::save_part`], for a node with forks.
+    pub fn save_part(&self, id: NodeId, from: usize, most: usize) -> Option<(Value, Option<usize>)> {
+        self.slot(id)?.node.as_ref()?.save_part(self, from, most)
     }
 
     /// Gives a node back what [`Graph::save`] returned for the same stream of an earlier graph. Anything else does no harm.

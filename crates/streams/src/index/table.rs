@@ -100,6 +100,14 @@ impl Index {
         self.bytes + texts + self.tag_lists.bytes()
     }
 
+    /// The events of so many slots, from one on: all of them, if it is called with the number that follows until that is none. Events that
+    /// come or go meanwhile may be among them.
+    pub fn slots(&self, from: u32, most: u32) -> (impl Iterator<Item = &Arc<Event>>, Option<u32>) {
+        let end = from.saturating_add(most).min(self.entries.end());
+        let events = (from..end).filter_map(|slot| self.entries.get(slot)).map(|entry| &entry.event);
+        (events, (end < self.entries.end()).then_some(end))
+    }
+
     /// Removes all events.
     pub fn clear(&mut self) {
         *self = Index::with_hasher(self.limits, self.keys.hasher().clone());

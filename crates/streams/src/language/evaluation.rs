@@ -69,6 +69,11 @@ impl Evaluation {
         }
     }
 
+    /// Where the native function was called that runs, while a config is loaded.
+    pub fn here(&self) -> Option<&Position> {
+        (self.loads > 0).then_some(&self.here)
+    }
+
     /// Fills the budget for an event or a timer, unless something runs already: what is nested uses what is left.
     pub fn begin_event(&mut self) {
         if self.loads == 0 && self.budget.depth() == 0 {

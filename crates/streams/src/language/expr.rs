@@ -141,6 +141,8 @@ pub(crate) struct Binding {
 /// The functions of one `fn` or `letfn`.
 #[derive(Debug)]
 pub(crate) struct Group {
+    /// A hash of what was written.
+    pub(crate) form: u64,
     pub(crate) functions: Box<[Function]>,
 }
 
@@ -170,5 +172,9 @@ impl Code for Group {
 
     fn name(&self, index: u32) -> Option<&str> {
         self.functions.get(index as usize)?.name.as_deref()
+    }
+
+    fn form(&self) -> u64 {
+        self.form
     }
 }

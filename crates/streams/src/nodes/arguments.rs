@@ -3,9 +3,11 @@
 use super::function::Function;
 use super::plumbing::Call;
 use super::{fields, predicate::Predicate};
+use crate::form;
 use crate::graph::{Graph, Node, NodeId};
 use crate::language::error::{EvalError, Outcome};
 use crate::number::Number;
+use crate::position::Position;
 use crate::value::Value;
 
 /// The arguments of one call of a constructor.
@@ -14,13 +16,20 @@ pub struct Args<'a> {
     /// The graph that gets the node.
     pub graph: &'a mut Graph,
     name: &'static str,
+    all: &'a [Value],
     left: &'a [Value],
+    /// How many arguments come before the children.
+    own: Option<usize>,
+    /// Where the constructor was called, while a config is loaded.
+    at: Option<Position>,
 }
 
 impl<'a> Args<'a> {
     /// The arguments of a call.
-    pub fn new(graph: &'a mut Graph, name: &'static str, left: &'a [Value]) -> Args<'a> {
-        Args { graph, name, left }
+    pub fn new(graph: &'a mut Graph, name: &'static str, all: &'a [Value]) -> Args<'a> {
+        // Arguments that make nodes come later than this.
+        let at = graph.evaluation.here().cloned();
+        Args { graph, name, all, left: all, own: None, at }
     }
 
     /// An exception about them.
@@ -101,8 +110,15 @@ impl<'a> Args<'a> {
         Predicate::of(self.take()?)
     }
 
-    /// All that is left.
+    /// What is left makes or is children: the form of the stream ends here.
+    pub fn end_form(&mut self) {
+        let own = self.all.len() - self.left.len();
+        self.own.get_or_insert(own);
+    }
+
+    /// All that is left: children.
     pub fn rest(&mut self) -> &'a [Value] {
+        self.end_form();
         std::mem::take(&mut self.left)
     }
 
@@ -119,7 +135,13 @@ impl<'a> Args<'a> {
 
     /// Adds a node with these children.
     pub fn add_with(&mut self, node: impl Node + 'static, ports: &[&[NodeId]]) -> Value {
-        Value::Stream(self.graph.add(Box::new(node), ports))
+        let own = self.own.unwrap_or(self.all.len() - self.left.len());
+        let form = form::of_arguments(self.name, &self.all[..own]);
+        let node = self.graph.add_of(form, Box::new(node), ports);
+        if let Some(at) = self.at.take() {
+            self.graph.set_origin(node, self.name, at);
+        }
+        Value::Stream(node)
     }
 }
 

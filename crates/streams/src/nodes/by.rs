@@ -11,8 +11,9 @@ use super::function::Function;
 use super::state;
 use crate::collections::element::Element;
 use crate::event::Field;
-use crate::graph::{Children, Graph, Limit, Node, NodeId, TimerId, Turn};
+use crate::graph::{Children, Graph, Identity, Limit, Node, NodeId, TimerId, Turn};
 use crate::language::error::Outcome;
+use crate::number::Number;
 use crate::value::Value;
 
 /// The forks are looked through in so many parts, each a fraction of the idle time after the other.
@@ -53,6 +54,7 @@ struct By {
 /// `(by-fn fields new-fork)`
 pub(super) fn by_fn(args: &mut Args<'_>) -> Outcome {
     let key = Function::of_keys(args.take()?);
+    args.end_form();
     let fork = args.take()?.clone();
     let by = By {
         key,
@@ -106,18 +108,15 @@ impl Node for By {
     }
 
     fn save(&self, graph: &Graph) -> Value {
-        let fork = |fork: &Fork| {
-            Value::vector([
-                state::vector(&fork.key),
-                fork.seen_us.into(),
-                fork.idle_us.into(),
-                Value::vector(fork.nodes.all().iter().map(|node| graph.save(*node))),
-            ])
-        };
-        state::saved([
-            ("forks", Value::vector(self.forks.iter().flatten().map(fork))),
-            ("sweep", state::of_timer(self.sweep)),
-        ])
+        self.save_part(graph, 0, usize::MAX).map(|(saved, _)| saved).unwrap_or_default()
+    }
+
+    fn save_part(&self, graph: &Graph, from: usize, most: usize) -> Option<(Value, Option<usize>)> {
+        let end = from.saturating_add(most).min(self.forks.len());
+        let part = self.forks.get(from..end).unwrap_or_default();
+        let forks = Value::vector(part.iter().flatten().map(|fork| fork.saved(graph)));
+        let saved = state::saved([("forks", forks), ("sweep", state::of_timer(self.sweep))]);
+        Some((saved, (end < self.forks.len()).then_some(end)))
     }
 
     fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
@@ -137,6 +136,31 @@ impl Node for By {
     fn forks(&self) -> (u64, Vec<NodeId>) {
         let nodes = self.forks.iter().flatten().flat_map(|fork| fork.nodes.all().iter().copied());
         (self.places.len() as u64, nodes.collect())
+    }
+}
+
+impl Fork {
+    /// `[key seen idle states]`, the states by the identities of their nodes.
+    fn saved(&self, graph: &Graph) -> Value {
+        let mut states = Vec::new();
+        for (identity, node) in graph.identities(self.children.all(), self.nodes.all()) {
+            let state = graph.save(node);
+            if !state.is_nil() {
+                states.extend([Value::from(identity.cast_signed()), state]);
+            }
+        }
+        Value::vector([
+            state::vector(&self.key),
+            self.seen_us.into(),
+            self.idle_us.into(),
+            Value::vector(states),
+        ])
+    }
+
+    /// The state of a node among those that `saved` gave.
+    fn state(states: &[Value], identity: Identity) -> Option<&Value> {
+        let is_its = |pair: &&[Value]| matches!(pair, [Value::Number(Number::Int(id)), _] if id.cast_unsigned() == identity);
+        states.chunks(2).find(is_its)?.get(1)
     }
 }
 
@@ -232,12 +256,16 @@ impl By {
         let place = self.make(hash, turn).ok()??;
         let fork = self.forks[place as usize].as_mut()?;
         let int = |at: usize| match parts.get(at) {
-            Some(Value::Number(crate::number::Number::Int(us))) => *us,
+            Some(Value::Number(Number::Int(us))) => *us,
             _ => 0,
         };
         (fork.seen_us, fork.idle_us) = (int(1), int(2));
         let states = parts.get(3).and_then(fields::items).unwrap_or_default();
-        fork.nodes.all().iter().zip(&states).for_each(|(node, state)| turn.restore_node(*node, state));
+        for (identity, node) in turn.graph().identities(fork.children.all(), fork.nodes.all()) {
+            if let Some(state) = Fork::state(&states, identity) {
+                turn.restore_node(node, state);
+            }
+        }
         Some(())
     }
 }

@@ -80,6 +80,7 @@ pub(super) fn async_queue(args: &mut Args<'_>) -> Outcome {
 /// `(exception-stream* handler make)`: the children that the function `make` makes, with the handler for what they throw (spec
 /// riemann §10.6).
 pub(super) fn exception_stream(args: &mut Args<'_>) -> Outcome {
+    args.end_form();
     let handler = args.take()?;
     let handler = args.graph.child(handler);
     let make = args.take()?;

@@ -13,11 +13,13 @@ use model::EventRef;
 use super::declared::Declared;
 pub use super::dispatch::StreamError;
 use super::record::Interner;
+use super::state::restoring::{self, Restored};
+use super::state::saving::Saving;
 use super::surroundings::{Effect, Figures};
 use super::testing::recorded::Testing;
 use super::{dispatch, namespaces, services};
 use crate::event::Event;
-use crate::graph::{self, Graph};
+use crate::graph::{self, Graph, Identity, NodeId};
 use crate::index::{self, Index, Progress, Search, SearchLimits};
 use crate::language::budget::{self, Budget};
 use crate::language::error::Outcome;
@@ -81,6 +83,12 @@ pub struct Engine {
     interner: Interner,
     /// The queries of late, the latest last.
     queries: Vec<(Box<str>, Arc<Query>)>,
+    /// The streams of the config, by what they are when it is loaded again.
+    identities: Vec<(Identity, NodeId)>,
+    /// The checkpoint under way.
+    saving: Option<Saving>,
+    /// Whether something came since the last checkpoint began.
+    is_changed: bool,
 }
 
 impl Engine {
@@ -104,7 +112,17 @@ impl Engine {
         if !setup.testing {
             services::start_instrumentation(&mut graph);
         }
-        Ok(Engine { graph, interner: Interner::new(setup.seed), queries: Vec::new() })
+        let top: Vec<NodeId> = graph.surroundings.declared.top.iter().map(|top| top.node).collect();
+        let nodes: Vec<NodeId> = graph.nodes().collect();
+        let identities = graph.identities(&top, &nodes);
+        Ok(Engine {
+            graph,
+            interner: Interner::new(setup.seed),
+            queries: Vec::new(),
+            identities,
+            saving: None,
+            is_changed: true,
+        })
     }
 
     /// What the config has declared.
@@ -170,12 +188,14 @@ impl Engine {
     /// # Errors
     /// What the first of them threw that threw anything.
     pub fn push_value(&mut self, event: Value) -> Result<(), StreamError> {
+        self.is_changed = true;
         dispatch::push(&mut self.graph, event)
     }
 
     /// Runs the timers that are due at that time, at most `max` of them, each at its own time. Returns whether all have run; the
     /// clock is at that time then.
     pub fn advance(&mut self, now_us: i64, max: usize) -> bool {
+        self.is_changed |= self.next_due_us().is_some_and(|due_us| due_us <= now_us);
         dispatch::advance(&mut self.graph, now_us, max)
     }
 
@@ -226,8 +246,51 @@ impl Engine {
         }
     }
 
-    /// Continues where another config's engine was: with its index.
-    pub fn adopt(&mut self, predecessor: Engine) {
+    /// Whether events or timers came since the last checkpoint began.
+    pub fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    /// The last checkpoint may not be on disk: the next one is made even without changes.
+    pub fn save_again(&mut self) {
+        self.is_changed = true;
+    }
+
+    /// Begins a checkpoint of what the streams remember and of the index, and adds its first bytes.
+    pub fn save_begin(&mut self, to: &mut Vec<u8>) {
+        self.is_changed = false;
+        self.saving = Some(Saving::begin(&self.graph, &self.identities, to));
+    }
+
+    /// Whether a checkpoint has begun and is not whole.
+    pub fn is_saving(&self) -> bool {
+        self.saving.is_some()
+    }
+
+    /// Adds the next bytes: of so many forks of `by` or events of the index, at most. None if more is to come, or the number of records.
+    pub fn save_slice(&mut self, most: usize, to: &mut Vec<u8>) -> Option<u64> {
+        let Some(mut saving) = self.saving.take() else { return Some(0) };
+        match saving.slice(&self.graph, most, to) {
+            true => Some(saving.records()),
+            false => {
+                self.saving = Some(saving);
+                None
+            }
+        }
+    }
+
+    /// Takes back what the streams and the index had when a checkpoint was made, before the first event.
+    /// Each block has whole records.
+    pub fn restore<'b>(&mut self, blocks: impl Iterator<Item = &'b [u8]>) -> Restored {
+        restoring::restore(&mut self.graph, &self.identities, blocks)
+    }
+
+    /// Continues where another config's engine was: with its index, and what streams remember that are the same in both.
+    pub fn adopt(&mut self, predecessor: Engine) -> Restored {
+        let restored = restoring::carry(
+            (&predecessor.graph, &predecessor.identities),
+            (&mut self.graph, &self.identities),
+        );
         let surroundings = &mut self.graph.surroundings;
         if surroundings.index.is_some()
             && let Some(index) = predecessor.graph.surroundings.index
@@ -235,6 +298,7 @@ impl Engine {
             surroundings.index = Some(index);
         }
         surroundings.figures = predecessor.graph.surroundings.figures;
+        restored
     }
 
     /// Calls a function of the config outside of any event, with the limits of an event.

@@ -2,6 +2,7 @@
 //!
 //! - [`engine`]: a loaded config that runs. [`declared`]: what it declared. [`surroundings`]: the index, channels and effects.
 //! - `namespaces`: which names a config knows; `dispatch`: events to all top-level streams. `services`, `indexing`, `publishing`, `timing`, `outputs`: what they do.
+//! - [`state`]: what streams remember, as bytes that outlive the process.
 //! - [`files`]: what a config asked of the world while it was loaded. [`mod@record`]: events between batches and the language.
 //!
 //! Not here: the streams (`nodes`), functions of values only (`libraries`), sockets, queues and files (the daemon).
@@ -19,6 +20,7 @@ mod publishing;
 mod reaper;
 pub mod record;
 mod services;
+pub mod state;
 pub mod surroundings;
 pub mod testing;
 mod timing;

@@ -18,7 +18,7 @@ mod wiring;
 
 pub use self::aggregations::{BusyNames, ShardFigures};
 pub use self::relay::{FedFigures, RelayFigures, RelayState};
-pub use self::streams::StreamsFigures;
+pub use self::streams::{RestoredStreams, StreamsFigures};
 pub(crate) use self::wiring::Wiring;
 
 use config::plan::{Feed, Plan, TransformKind, TransformPlan};
@@ -109,7 +109,7 @@ pub struct SavedState {
 /// The transforms that another process continues, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// Aggregations.
+    /// Aggregations and Riemann configs.
     pub aggregations: Vec<String>,
     /// Relays.
     pub relays: Vec<String>,
@@ -123,8 +123,7 @@ impl Kept {
             let names = match kind {
                 TransformKind::Aggregate(_) => &mut kept.aggregations,
                 TransformKind::Relay(_) => &mut kept.relays,
-                // Another process evaluates the config again.
-                TransformKind::Streams(_) => continue,
+                TransformKind::Streams(_) => &mut kept.aggregations,
             };
             names.push(name.clone());
         }
@@ -288,6 +287,10 @@ impl Transforms {
             if state.aggregator.save_whole(id, now, &mut bytes) {
                 states.push(saved(&state.name, bytes));
             }
+        }
+        for streams in self.streams.iter_mut().filter(|streams| kept.aggregations.contains(&streams.name)) {
+            let bytes = streams.save_whole(id, now);
+            states.push(saved(&streams.name, bytes));
         }
         let relays = self.relays.iter().filter(|relay| kept.relays.contains(&relay.name));
         let of_relays = relays.filter_map(|relay| Some(saved(&relay.name, relay.export(id)?)));

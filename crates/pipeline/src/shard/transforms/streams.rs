@@ -9,13 +9,16 @@ use std::sync::Arc;
 
 use config::plan::{LoadedStreams, Plan, StreamsOutput};
 use model::{EventsBuilder, EventsView, Now, Outcome, Point, Span};
+use process::aggregate::checkpoint::{NotRestored, Slice};
 use streams::graph::{self, Limit};
 use streams::riemann::engine::{Engine, Setup};
 use streams::riemann::files::{Files, Recorded};
 use streams::riemann::record;
+use streams::riemann::state::restoring::Restored;
 use streams::riemann::surroundings::{Effect, Figures};
 
 use super::wiring::{Edge, Wiring};
+use crate::checkpoints::streams::{self as checkpoint, Blocks, Header};
 use crate::encode::{OutputEncoder, Routed, Said};
 
 /// Timers that run before other work has its turn.
@@ -69,6 +72,21 @@ pub struct StreamsFigures {
     pub limits: Vec<(&'static str, u64)>,
 }
 
+/// What came of a checkpoint of a Riemann config.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RestoredStreams {
+    /// When the checkpoint began, Unix nanoseconds.
+    pub begun_wall_ns: u64,
+    /// Records of streams that took what they remembered.
+    pub streams: u64,
+    /// Events that are in the index again.
+    pub events: u64,
+    /// Streams that are not in the config any more, or not in that form.
+    pub dropped: u64,
+    /// It was cut short or damaged: what came before that was taken.
+    pub is_damaged: bool,
+}
+
 /// All Riemann configs of a shard.
 #[derive(Debug, Default)]
 pub(crate) struct AllStreams {
@@ -86,6 +104,10 @@ pub(crate) struct Streams {
     outputs: Vec<usize>,
     pub(crate) engine: Box<Engine>,
     clock: Clock,
+    /// Highest number of a checkpoint.
+    pub(crate) saved: Option<u64>,
+    /// The id of the checkpoint under way.
+    id: u64,
     /// Buffer for an event on its way to an output.
     event: EventsBuilder,
 }
@@ -94,6 +116,21 @@ impl AllStreams {
     /// The config with that place in the plan's order.
     pub(crate) fn at_mut(&mut self, at: usize) -> Option<&mut Streams> {
         self.all.get_mut(at)?.as_mut()
+    }
+
+    /// All that run.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Streams> {
+        self.all.iter_mut().flatten()
+    }
+
+    /// The config of a transform.
+    pub(crate) fn named_mut(&mut self, name: &str) -> Option<&mut Streams> {
+        self.iter_mut().find(|streams| streams.name == name)
+    }
+
+    /// Whether a checkpoint of the config `name` would differ from the last one.
+    pub(crate) fn is_changed(&self, name: &str) -> bool {
+        self.all.iter().flatten().any(|streams| streams.name == name && streams.engine.is_changed())
     }
 
     /// Their figures.
@@ -181,8 +218,10 @@ impl Streams {
                         Streams { outputs: Vec::new(), ..before }
                     });
                 };
+                let saved = before.as_ref().and_then(|before| before.saved);
                 if let Some(before) = before {
-                    engine.adopt(*before.engine);
+                    let carried = engine.adopt(*before.engine);
+                    dropped(&mut engine, &carried, "the changed config does not continue");
                 }
                 Some(Streams {
                     name: name.to_owned(),
@@ -190,6 +229,8 @@ impl Streams {
                     outputs,
                     engine: Box::new(engine),
                     clock,
+                    saved,
+                    id: 0,
                     event: EventsBuilder::default(),
                 })
             }
@@ -263,6 +304,58 @@ impl Streams {
         }
     }
 
+    /// Begins a checkpoint.
+    pub(crate) fn save_begin(&mut self, id: u64, number: u64, now: Now, to: &mut Vec<u8>) -> bool {
+        (self.id, self.saved) = (id, Some(number));
+        Header { id, number, begun_wall_ns: now.wall_ns }.encode(to);
+        checkpoint::block(id, to, |to| self.engine.save_begin(to));
+        true
+    }
+
+    /// Goes on with it, with so many forks and events of the index at most.
+    pub(crate) fn save_slice(&mut self, most: usize, to: &mut Vec<u8>) -> Slice {
+        if !self.engine.is_saving() {
+            // A reload replaced the streams meanwhile.
+            return Slice::Void;
+        }
+        match checkpoint::block(self.id, to, |to| self.engine.save_slice(most, to)) {
+            None => Slice::More,
+            Some(records) => {
+                checkpoint::end(self.id, records, to);
+                Slice::Done { series: records }
+            }
+        }
+    }
+
+    /// A checkpoint at once, for a process that goes on here.
+    pub(crate) fn save_whole(&mut self, id: u64, now: Now) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.save_begin(id, self.saved.unwrap_or_default(), now, &mut bytes);
+        while matches!(self.save_slice(usize::MAX, &mut bytes), Slice::More) {}
+        // That process may not go on.
+        self.engine.save_again();
+        bytes
+    }
+
+    /// Takes back what a checkpoint has, before the first event.
+    ///
+    /// # Errors
+    /// When the bytes do not begin with a valid header.
+    pub(crate) fn restore(&mut self, bytes: &[u8]) -> Result<RestoredStreams, NotRestored> {
+        let (header, mut blocks) = Blocks::of(bytes)?;
+        let mut restored = self.engine.restore(&mut blocks);
+        restored.is_damaged |= !blocks.is_whole;
+        dropped(&mut self.engine, &restored, "the checkpoint has what is not continued of");
+        let dropped = restored.dropped.len() as u64 + restored.dropped_more;
+        Ok(RestoredStreams {
+            begun_wall_ns: header.begun_wall_ns,
+            streams: restored.streams,
+            events: restored.events,
+            dropped,
+            is_damaged: restored.is_damaged,
+        })
+    }
+
     fn log(&mut self, out: &mut Routed) {
         let (lines, lost) = self.engine.take_lines();
         for (level, text) in lines {
@@ -277,6 +370,19 @@ impl Streams {
             });
         }
     }
+}
+
+/// Logs which streams do not go on.
+fn dropped(engine: &mut Engine, restored: &Restored, what: &str) {
+    if restored.dropped.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = restored.dropped.iter().map(String::as_str).collect();
+    let more = match restored.dropped_more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    engine.log(streams::language::host::Level::Info, &format!("{what}: {}{more}", names.join(", ")));
 }
 
 /// A config that starts. It was evaluated before with the same files, so that it has no mistakes, unless it goes by the time or by lots.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use config::plan::Plan;
 use model::{DiskError, Now, SECOND_NS};
-use pipeline::{Shard, checkpoints};
+use pipeline::{RestoredStreams, Shard, checkpoints};
 use process::aggregate::checkpoint::{LastFlush, Restored, Window};
 
 use super::table::CheckpointTable;
@@ -33,9 +33,9 @@ pub async fn restore(
         None => None,
     };
     let mut orphans = disk.as_ref().map(checkpoints::names).unwrap_or_default();
-    plan.aggregates().for_each(|(_, transform, _)| {
+    for transform in plan.transforms.iter().filter(|transform| transform.kind.has_state()) {
         orphans.remove(&transform.name);
-    });
+    }
     for transform in plan.transforms.iter().filter(|transform| !handed(&transform.name)) {
         let (name, noted) = (transform.name.as_str(), handover.last_of(&transform.name));
         let believed = checkpoints::believed(transform, noted, handover.set_back_ns());
@@ -44,7 +44,15 @@ pub async fn restore(
             table.change(name, |row| row.unreadable += 1);
             tracing::warn!("cannot use the checkpoint {}: {why}. It is ignored", shown(file).display());
         };
-        let begin = || checkpoints::begin(disk.as_ref(), shard, transform, believed, now, ignored);
+        if transform.kind.as_streams().is_some() {
+            let begin = || checkpoints::begin_streams(disk.as_ref(), shard, transform, &ignored);
+            let restored = in_time(startup, &shown(name), begin).await?;
+            restored
+                .iter()
+                .for_each(|(file, restored)| tell_streams(name, &shown(file), restored, table, now));
+            continue;
+        }
+        let begin = || checkpoints::begin(disk.as_ref(), shard, transform, believed, now, &ignored);
         let restored = in_time(startup, &shown(name), begin).await?;
         if let Some((file, restored)) = restored {
             tell(name, &shown(&file), &restored, table, now);
@@ -93,8 +101,8 @@ async fn in_time<T>(
 /// Removes the files of aggregations without checkpoints, for a process that has just replaced another one.
 pub fn remove_unwanted(plan: &Plan, table: &CheckpointTable) {
     let Some(disk) = table.folder().and_then(|folder| existing(folder).ok().flatten()) else { return };
-    for (_, transform, aggregate) in plan.aggregates() {
-        if aggregate.checkpoint_ms == 0 {
+    for transform in plan.transforms.iter().filter(|transform| transform.kind.has_state()) {
+        if transform.kind.checkpoint_ms() == 0 {
             let _any = checkpoints::remove(&disk, &transform.name);
         }
     }
@@ -137,6 +145,26 @@ fn tell(name: &str, path: &Path, restored: &Restored, table: &CheckpointTable, n
     }
     if dropped_series_max > 0 {
         tracing::warn!("checkpoint {}: {dropped_series_max} series are past `max_series`", path.display());
+    }
+}
+
+fn tell_streams(name: &str, path: &Path, restored: &RestoredStreams, table: &CheckpointTable, now: Now) {
+    let RestoredStreams { begun_wall_ns, streams, events, dropped, is_damaged } = *restored;
+    let age_ns = now.wall_ns.saturating_sub(begun_wall_ns);
+    table.change(name, |row| {
+        row.restored_series = streams + events;
+        row.restored_age_ms = age_ns / 1_000_000;
+        row.restored_dropped = dropped;
+    });
+    tracing::info!(
+        "`{name}` goes on with the state of {streams} streams and {events} events of its index from {:.1} s ago",
+        age_ns as f64 / SECOND_NS as f64
+    );
+    if is_damaged {
+        tracing::warn!(
+            "checkpoint {}: its end is damaged or missing; what came before was restored",
+            path.display()
+        );
     }
 }
 

@@ -205,6 +205,15 @@ impl Handed {
                 }
                 continue;
             }
+            if let Some(restored) = shard.import_streams(name, bytes) {
+                let is_whole = restored.as_ref().is_ok_and(|restored| !restored.is_damaged);
+                let why = restored.err().map_or("its data is damaged", |why| why.why());
+                anyhow::ensure!(
+                    is_whole,
+                    "hot restart failed: cannot restore the streams of `{name}`: {why}; {STOP_INSTEAD}"
+                );
+                continue;
+            }
             // Only existing ones were requested.
             let Some(restored) = shard.import(name, bytes, LastFlush::default(), now) else { continue };
             if let Ok(Restored { last_flush_s: Some(label_s), .. }) = &restored {

@@ -11,5 +11,5 @@ pub(crate) fn is_needed(plan: &Plan) -> bool {
 
 /// True when the plan uses the data directory, but works without it.
 pub(crate) fn is_wanted(plan: &Plan) -> bool {
-    plan.aggregates().any(|(_, _, aggregate)| aggregate.checkpoint_ms > 0)
+    plan.checkpoints().next().is_some()
 }

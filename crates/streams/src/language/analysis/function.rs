@@ -7,6 +7,7 @@ use arcstr::ArcStr;
 use super::analyzer::{Analyzer, MISTAKE};
 use super::scope::Scope;
 use crate::collections::vector::Vector;
+use crate::form;
 use crate::language::expr::{Body, Expr, Function, Functions, Group, Let, Make, Place};
 use crate::symbol::Symbol;
 use crate::value::Value;
@@ -21,7 +22,7 @@ impl Analyzer<'_, '_> {
         let function = self.function(name, bodies);
         let captures = self.end_group();
         let Some(function) = function else { return MISTAKE };
-        let group = Arc::new(Group { functions: Box::new([function]) });
+        let group = Arc::new(Group { form: form::of_code(forms), functions: Box::new([function]) });
         Expr::Function(Box::new(Make { group, index: 0, captures }))
     }
 
@@ -29,6 +30,7 @@ impl Analyzer<'_, '_> {
         let Some(Value::Vector(specs)) = forms.first() else {
             return self.complain("`letfn` takes its functions in a vector");
         };
+        let form = form::of_code(forms);
         let mut names = Vec::new();
         let mut bodies = Vec::new();
         for spec in specs.iter() {
@@ -57,7 +59,12 @@ impl Analyzer<'_, '_> {
         let slots = names.iter().map(|name| self.declare(name)).collect();
         let body = self.body(forms[1..].iter(), tail);
         self.back_to(mark);
-        Expr::Functions(Box::new(Functions { group: Arc::new(Group { functions }), captures, slots, body }))
+        Expr::Functions(Box::new(Functions {
+            group: Arc::new(Group { form, functions }),
+            captures,
+            slots,
+            body,
+        }))
     }
 
     /// Ends the innermost scope: what its closures capture.

@@ -1,5 +1,6 @@
 //! Configs that run: events and time in, effects, log and index out.
 
+mod carrying;
 mod declaring;
 mod running;
 mod testing;
