@@ -6,6 +6,7 @@
 //! - [`value`], [`event`], [`number`]: what the language computes with. An event is a value like any other.
 //! - [`collections`], [`function`], [`object`], [`symbol`]: what values are made of.
 //! - [`compare`], [`hash`], [`arithmetic`], [`mod@print`]: what can be done with values without running code.
+//! - [`json`]: events and values as JSON, and back.
 //! - [`reader`]: text to forms, with positions. [`language`]: forms to closures, and Clojure's own functions.
 //! - [`graph`]: who feeds whom, and timers. [`nodes`], [`folds`]: what Riemann's streams and folds compute.
 //! - [`libraries`]: functions of values that configs use besides Clojure's. [`riemann`]: a config that runs, and what it declares.
@@ -22,6 +23,7 @@ pub mod function;
 pub mod graph;
 pub mod hash;
 pub mod index;
+pub mod json;
 pub mod language;
 pub mod libraries;
 pub mod nodes;

@@ -27,7 +27,8 @@ pub use limits::{Counts, Limit, Limits};
 pub use timers::TimerId;
 pub use turn::{CHILDREN, Turn};
 
-use self::caught::{CAUGHT_MAX, exception_event};
+use self::caught::CAUGHT_MAX;
+pub(crate) use self::caught::exception_event;
 use self::hashes::Hashes;
 use self::timers::Timers;
 use self::turn::To;

@@ -28,6 +28,13 @@ natives! {
     /// The namespace.
     pub(super) NATIVES = {
         "event", 1, 1, "The event of a map; its time is whole seconds, or else the present one.", event;
+        "event-to-json", 1, 1, "The JSON of an event, its time in ISO 8601.", event_to_json;
+        "exception->event", 1, 2, "The event of an exception, and perhaps of the event that it came from.", |m, a| {
+            let Value::Exception(thrown) = &a[0] else { return Err(fields::cannot("make an event of", &a[0])) };
+            let error = EvalError::new(crate::language::error::Reason::Thrown(Arc::clone(thrown)));
+            let original = a.get(1).cloned().unwrap_or_default();
+            Ok(crate::graph::exception_event(&error, &original, m.graph.now_us()))
+        };
         "expired?", 1, 1, "Whether an event has expired.", is_expired;
         "expire", 1, 1, "The expired event of an event.", |m, a| Ok(fields::expire(&a[0], m.graph.now_us()));
         "match", 2, 2, "Whether a value matches a pattern: a regular expression, a map, a function, a set, or an equal value.", |m, a| matches(m.graph, &a[0], &a[1]);
@@ -109,6 +116,19 @@ fn is_standard(key: &Value) -> bool {
 
 fn is_expired(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     fields::is_expired(&arguments[0], machine.graph.now_us()).map(Value::Bool)
+}
+
+/// `(event-to-json event)`
+fn event_to_json(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
+    let mut event = machine.realize(&arguments[0])?;
+    if let Value::Event(event) = &event {
+        return super::cheshire::text(machine, crate::json::event_json(event));
+    }
+    let time = crate::json::write::iso_time(fields::get(&event, Field::Time));
+    if !time.is_nil() {
+        fields::set(&mut event, Field::Time, time)?;
+    }
+    super::cheshire::generate(machine, &mut [event])
 }
 
 fn overlap(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome<bool> {
