@@ -74,7 +74,7 @@ natives! {
         };
         "time-at", 1, 1, "The date of a time in Unix seconds.", |_, a| {
             let us = fields::to_us(fields::number(&a[0])?);
-            Ok(Value::Moment(Arc::new(Moment { milliseconds: us.div_euclid(1_000), is_joda: false })))
+            Ok(Value::Moment(Arc::new(Moment::date(us.div_euclid(1_000)))))
         };
         "ensure-event-time", 1, 1, "The event, with the present time if it has none.", |m, a| {
             let mut event = a[0].clone();

@@ -65,7 +65,7 @@ fn body(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 
 fn one(event: &Value, to: &mut String) {
     let time = fields::get(event, Field::Time).as_number().map_or(0, fields::to_us);
-    let at = Moment { milliseconds: time.div_euclid(1_000), is_joda: false };
+    let at = Moment::date(time.div_euclid(1_000));
     let text = |field| to_str(fields::get(event, field));
     let metric = match fields::get(event, Field::Metric) {
         Value::Number(metric) => crate::print::number_text(&plain_number(metric), false),

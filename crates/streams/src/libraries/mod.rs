@@ -3,6 +3,7 @@
 //! Not here: what declares something or has an effect (`riemann`), streams (`nodes`), folds (`folds`).
 
 mod cheshire;
+mod clj_time;
 mod events;
 mod graphite;
 mod logging;
@@ -27,4 +28,5 @@ pub fn add(world: &World) {
     ] {
         world.add_functions(namespace, natives);
     }
+    clj_time::add(world);
 }

@@ -30,6 +30,7 @@ pub fn to_str(value: &Value) -> String {
         Value::Char(part) => part.to_string(),
         Value::Number(number) => number_text(number, false),
         Value::Pattern(pattern) => pattern.source.to_string(),
+        Value::Moment(moment) if moment.is_joda => double::moment(**moment),
         other => to_text(other, true),
     }
 }
