@@ -75,6 +75,18 @@ impl Machine<'_> {
         }
     }
 
+    /// Calls a function of `clojure.core`.
+    ///
+    /// # Errors
+    /// What it throws, and if there is no such function.
+    pub fn call_core(&mut self, name: &str, arguments: &mut [Value]) -> Outcome {
+        let entry = self.world.namespaces().find("clojure.core", name).map(|named| named.entry.clone());
+        match entry {
+            Some(super::namespace::Entry::Native(native)) => self.call_native(native, arguments),
+            _ => Err(EvalError::throw(&class::UNSUPPORTED, format!("clojure.core has no function {name}"))),
+        }
+    }
+
     /// Calls a function of the config, whose arguments are the last values of the stack.
     pub(super) fn call_closure(&mut self, closure: &Arc<Closure<Value>>, given: usize) -> Outcome {
         let group = closure.code.as_any().downcast_ref::<Group>();

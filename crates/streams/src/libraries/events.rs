@@ -55,22 +55,20 @@ natives! {
             let ratio = if y == 0.0 { 0.0 } else { x / y };
             Ok((x == y || (ratio > 1.0 - tolerance && ratio < 1.0 + tolerance)).into())
         };
-        "re-matches?", 2, 2, "Whether a regular expression matches a whole text.", |m, a| {
-            let Value::Pattern(pattern) = &a[0] else { return Err(fields::cannot("match with", &a[0])) };
-            let Value::Text(text) = &a[1] else { return Ok(false.into()) };
-            m.graph.evaluation.budget.step(text.len())?;
-            let whole = pattern.whole().map_err(EvalError::illegal_argument)?;
-            Ok(whole.is_match(text.as_str()).unwrap_or(false).into())
+        "re-matches?", 2, 2, "The first place where a regular expression matches; nil of nil.", |m, a| match &a[1] {
+            Value::Nil => Ok(Value::Nil),
+            _ => m.call_core("re-find", a),
         };
         "unix-to-iso8601", 1, 1, "A time in Unix seconds as ISO 8601.", |_, a| {
             let us = fields::to_us(fields::number(&a[0])?);
             let time = jiff::Timestamp::from_millisecond(us.div_euclid(1_000)).map_err(|_| EvalError::illegal_argument("this time is too far away"))?;
             Ok(Value::from(format!("{time:.3}")))
         };
-        "iso8601->unix", 1, 1, "The Unix seconds of a time in ISO 8601.", |_, a| {
+        "iso8601->unix", 1, 1, "The Unix seconds of a time in ISO 8601; without an offset it is in UTC.", |m, a| {
             let text = to_str(&a[0]);
-            let time: jiff::Timestamp = text.parse().map_err(|_| EvalError::illegal_argument(format!("Invalid format: \"{text}\"")))?;
-            Ok(time.as_second().into())
+            let time = super::clj_time::usual(m.graph, &text)?;
+            let time = time.ok_or_else(|| EvalError::illegal_argument(format!("Invalid format: \"{text}\"")))?;
+            Ok(time.milliseconds.div_euclid(1_000).into())
         };
         "time-at", 1, 1, "The date of a time in Unix seconds.", |_, a| {
             let us = fields::to_us(fields::number(&a[0])?);
@@ -95,11 +93,13 @@ natives! {
             Value::Map(map) => Value::map(map.iter().filter(|(key, _)| !is_standard(key)).map(|(key, value)| (key.clone(), value.clone()))),
             _ => Value::map([]),
         });
-        "truncate", 2, 2, "A text, cut to so many characters, the last three of them dots.", |_, a| {
+        "truncate", 2, 2, "A text, cut to so many UTF-16 units.", |m, a| {
             let (text, most) = (to_str(&a[0]), length(&a[1])?);
-            if text.chars().count() <= most { return Ok(Value::from(text)); }
-            let kept: String = text.chars().take(most.saturating_sub(3)).collect();
-            Ok(Value::from(format!("{kept}...")))
+            m.budget.step(1 + text.len() / 64)?;
+            let mut units = 0;
+            let is_past = |part: char| { units += part.len_utf16(); units > most };
+            let end = text.find(is_past).unwrap_or(text.len());
+            Ok(Value::from(&text[..end]))
         };
         "truncate-bytes", 2, 2, "A text, cut to so many bytes of UTF-8.", |_, a| {
             let (text, most) = (to_str(&a[0]), length(&a[1])?);

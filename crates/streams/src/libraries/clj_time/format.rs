@@ -188,7 +188,7 @@ fn parse(graph: &mut Graph, patterns: &[Pattern], zone: Zone, text: &str) -> Out
 }
 
 /// The time of a text in one of the usual forms.
-pub(super) fn usual(graph: &mut Graph, text: &str) -> Outcome<Option<Moment>> {
+pub(in crate::libraries) fn usual(graph: &mut Graph, text: &str) -> Outcome<Option<Moment>> {
     // The most usual ones first; those of hours only would take years for hours.
     let is_full = |pattern: &&str| pattern.contains("yy") || pattern.contains("xx");
     let all = FORMATTERS.iter().rev().flat_map(|(_, patterns)| patterns.iter().copied()).filter(is_full);

@@ -13,6 +13,8 @@ mod format;
 mod moments;
 mod pattern;
 
+pub(super) use format::usual;
+
 #[cfg(test)]
 mod tests;
 
