@@ -10,6 +10,7 @@
 //! - [`reader`]: text to forms, with positions. [`language`]: forms to closures, and Clojure's own functions.
 //! - [`graph`]: who feeds whom, and timers. [`nodes`], [`folds`]: what Riemann's streams and folds compute.
 //! - [`libraries`]: functions of values that configs use besides Clojure's. [`riemann`]: a config that runs, and what it declares.
+//! - [`effort`]: what comparing and hashing cost, for the budget.
 //! - [`query`]: the query language. [`index`]: the latest event of each host and service.
 //!
 //! Pure: no I/O, no clock. The time, files of the config and the environment are asked of the caller.
@@ -17,6 +18,7 @@
 pub mod arithmetic;
 pub mod collections;
 pub mod compare;
+pub mod effort;
 pub mod event;
 pub mod folds;
 pub mod function;

@@ -111,6 +111,7 @@ impl Machine<'_> {
         self.budget.enter()?;
         let result = run(self, arguments);
         self.budget.leave();
+        self.charge_effort()?;
         let value = result?;
         if value.shape().depth > VALUE_DEPTH_MAX {
             return Err(EvalError::too_deep());
@@ -170,7 +171,7 @@ impl EvalError {
 }
 
 fn arity(given: usize, function: &Value) -> EvalError {
-    let name = crate::print::to_text(function, true);
+    let name = crate::print::excerpt(function);
     let name: String = name.chars().take(60).collect();
     EvalError::throw(&class::ARITY, format!("Wrong number of args ({given}) passed to: {name}"))
 }
