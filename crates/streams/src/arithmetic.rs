@@ -7,6 +7,7 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{Signed as _, ToPrimitive as _, Zero as _};
 
+use crate::effort::spend;
 use crate::number::Number;
 
 /// Most bits of a big integer.
@@ -46,7 +47,23 @@ fn pair(a: &Number, b: &Number) -> Pair {
     }
 }
 
+/// Counts the effort of a computation with a number of so many bits: multiplying takes time with their square, and a ratio
+/// in lowest terms some multiple of it.
+fn spend_on(bits: u64, per_square: u64) {
+    let words = bits.div_ceil(64);
+    spend(usize::try_from(words + words * words / per_square).unwrap_or(usize::MAX));
+}
+
+/// Squares of words of a big integer, or of a ratio, that are one value of effort.
+const BIG_PER_SQUARE: u64 = 16;
+const RATIO_PER_SQUARE: u64 = 2;
+
 fn exact(number: &Number) -> BigRational {
+    match number {
+        Number::Big(value) => spend_on(value.bits(), BIG_PER_SQUARE),
+        Number::Ratio(value) => spend_on(value.numer().bits() + value.denom().bits(), RATIO_PER_SQUARE),
+        Number::Int(_) | Number::Float(_) | Number::Double(_) => {}
+    }
     number.exact().expect("only floating-point numbers have no exact value, and the caller has none")
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::collections::element::{Element, Shape};
 use crate::collections::map::Map;
+use crate::effort::spend;
 use crate::event::{Event, Field};
 use crate::hash;
 use crate::number::Number;
@@ -66,17 +67,22 @@ impl Element for Value {
             (Value::Text(a), Value::Text(b)) | (Value::Keyword(a), Value::Keyword(b)) => a == b,
             (Value::Symbol(a), Value::Symbol(b)) => a.name == b.name,
             (Value::Vector(a), Value::Vector(b)) => {
-                Arc::ptr_eq(a, b) || a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.equal(b))
+                Arc::ptr_eq(a, b)
+                    || a.len() == b.len() && spend(a.len()) && a.iter().zip(b.iter()).all(|(a, b)| a.equal(b))
             }
             (Value::List(a), Value::List(b)) => {
-                Arc::ptr_eq(a, b) || a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.equal(b))
+                Arc::ptr_eq(a, b)
+                    || a.len() == b.len() && spend(a.len()) && a.iter().zip(b.iter()).all(|(a, b)| a.equal(b))
             }
             (Value::List(list), Value::Vector(vector)) | (Value::Vector(vector), Value::List(list)) => {
-                list.len() == vector.len() && list.iter().zip(vector.iter()).all(|(a, b)| a.equal(b))
+                list.len() == vector.len()
+                    && spend(list.len())
+                    && list.iter().zip(vector.iter()).all(|(a, b)| a.equal(b))
             }
             (Value::Map(a), Value::Map(b)) => Arc::ptr_eq(a, b) || equal_maps(a, b),
             (Value::Set(a), Value::Set(b)) => {
-                Arc::ptr_eq(a, b) || a.len() == b.len() && a.iter().all(|value| b.get(value).is_some())
+                Arc::ptr_eq(a, b)
+                    || a.len() == b.len() && spend(a.len()) && a.iter().all(|value| b.get(value).is_some())
             }
             (Value::Event(a), Value::Event(b)) => Arc::ptr_eq(a, b) || equal_events(a, b),
             _ => address(self).is_some_and(|a| Some(a) == address(other)),
@@ -102,12 +108,15 @@ fn event_shape(event: &Event) -> Shape {
 }
 
 fn equal_maps(a: &Map<Value>, b: &Map<Value>) -> bool {
-    a.len() == b.len() && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| value.equal(other)))
+    a.len() == b.len()
+        && spend(a.len())
+        && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| value.equal(other)))
 }
 
 fn equal_events(a: &Event, b: &Event) -> bool {
     let other = |name: &str| b.attribute(name);
-    Field::ALL.iter().all(|field| a.get(*field).equal(b.get(*field)))
+    spend(Field::ALL.len() + a.attributes().len())
+        && Field::ALL.iter().all(|field| a.get(*field).equal(b.get(*field)))
         && a.attributes().len() == b.attributes().len()
         && a.attributes().iter().all(|(name, value)| other(name).is_some_and(|other| value.equal(other)))
 }
@@ -190,14 +199,17 @@ fn order_within(a: &Value, b: &Value) -> Ordering {
         (Value::List(a), Value::Vector(b)) => in_turn(a.iter(), b.iter()),
         (Value::Vector(a), Value::List(b)) => in_turn(a.iter(), b.iter()),
         (Value::Vector(a), Value::Vector(b)) => in_turn(a.iter(), b.iter()),
-        (Value::Map(a), Value::Map(b)) => {
-            a.len().cmp(&b.len()).then_with(|| order_entries(entries(a.iter()), entries(b.iter())))
-        }
+        (Value::Map(a), Value::Map(b)) => a.len().cmp(&b.len()).then_with(|| {
+            if spend(a.len()) { order_entries(entries(a.iter()), entries(b.iter())) } else { Ordering::Equal }
+        }),
         (Value::Set(a), Value::Set(b)) => a
             .len()
             .cmp(&b.len())
             .then_with(|| in_turn(sorted(a.iter()).into_iter(), sorted(b.iter()).into_iter())),
         (Value::Event(a), Value::Event(b)) => {
+            if !spend(Field::ALL.len() + a.attributes().len()) {
+                return Ordering::Equal;
+            }
             let fields = Field::ALL.iter().map(|field| a.get(*field).order(b.get(*field)));
             let standard = fields.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal);
             standard.then_with(|| order_entries(attributes(a), attributes(b)))
@@ -208,6 +220,10 @@ fn order_within(a: &Value, b: &Value) -> Ordering {
 
 fn in_turn<'a>(a: impl Iterator<Item = &'a Value>, mut b: impl Iterator<Item = &'a Value>) -> Ordering {
     for a in a {
+        // The answer is thrown away.
+        if !spend(1) {
+            return Ordering::Equal;
+        }
         let Some(b) = b.next() else { return Ordering::Greater };
         let order = a.order(b);
         if order.is_ne() {
@@ -217,23 +233,36 @@ fn in_turn<'a>(a: impl Iterator<Item = &'a Value>, mut b: impl Iterator<Item = &
     if b.next().is_some() { Ordering::Less } else { Ordering::Equal }
 }
 
+/// Sorted by merging. `sort_by` panics if it notices that an order is none, as one is whose limit is reached halfway.
+fn merge_sorted<T>(mut values: Vec<T>, order: &dyn Fn(&T, &T) -> Ordering) -> Vec<T> {
+    if values.len() < 2 {
+        return values;
+    }
+    let upper = values.split_off(values.len() / 2);
+    let (lower, upper) = (merge_sorted(values, order), merge_sorted(upper, order));
+    let mut merged = Vec::with_capacity(lower.len() + upper.len());
+    let (mut lower, mut upper) = (lower.into_iter().peekable(), upper.into_iter().peekable());
+    while let (Some(a), Some(b)) = (lower.peek(), upper.peek()) {
+        let next = if order(a, b).is_gt() { upper.next() } else { lower.next() };
+        merged.extend(next);
+    }
+    merged.extend(lower);
+    merged.extend(upper);
+    merged
+}
+
 fn sorted<'a>(values: impl Iterator<Item = &'a Value>) -> Vec<&'a Value> {
-    let mut values: Vec<&Value> = values.collect();
-    values.sort_by(|a, b| a.order(b));
-    values
+    merge_sorted(values.collect(), &|a: &&Value, b: &&Value| a.order(b))
 }
 
 fn entries<'a>(entries: impl Iterator<Item = (&'a Value, &'a Value)>) -> Vec<(Value, Value)> {
-    let mut entries: Vec<(Value, Value)> = entries.map(|(key, value)| (key.clone(), value.clone())).collect();
-    entries.sort_by(|(a, _), (b, _)| a.order(b));
-    entries
+    let entries = entries.map(|(key, value)| (key.clone(), value.clone())).collect();
+    merge_sorted(entries, &|(a, _), (b, _)| a.order(b))
 }
 
 fn attributes(event: &Event) -> Vec<(Value, Value)> {
     let all = event.attributes().iter().map(|(name, value)| (Value::Keyword(name.clone()), value.clone()));
-    let mut all: Vec<(Value, Value)> = all.collect();
-    all.sort_by(|(a, _), (b, _)| a.order(b));
-    all
+    merge_sorted(all.collect(), &|(a, _), (b, _)| a.order(b))
 }
 
 fn order_entries(a: Vec<(Value, Value)>, b: Vec<(Value, Value)>) -> Ordering {
@@ -253,7 +282,7 @@ pub fn compare(a: &Value, b: &Value) -> Option<Ordering> {
         (Value::Vector(a), Value::Vector(b)) => {
             let mut order = a.len().cmp(&b.len());
             for (a, b) in a.iter().zip(b.iter()) {
-                if order.is_ne() {
+                if order.is_ne() || !spend(1) {
                     break;
                 }
                 order = compare(a, b)?;

@@ -5,6 +5,7 @@
 
 use num_bigint::BigInt;
 
+use crate::effort::spend;
 use crate::event::Field;
 use crate::number::Number;
 use crate::symbol::split_name;
@@ -125,12 +126,19 @@ fn hash_long(value: i64) -> i32 {
 }
 
 fn ordered<'a>(values: impl Iterator<Item = &'a Value>) -> i32 {
-    let add = |(sum, count): (i32, u32), value| (sum.wrapping_mul(31).wrapping_add(hash(value)), count + 1);
-    let (sum, count) = values.fold((1, 0), add);
+    let (mut sum, mut count) = (1_i32, 0_u32);
+    for value in values {
+        // The answer is thrown away.
+        if !spend(1) {
+            break;
+        }
+        (sum, count) = (sum.wrapping_mul(31).wrapping_add(hash(value)), count + 1);
+    }
     finish(mix(0, sum.cast_unsigned()), count)
 }
 
 fn unordered(hashes: impl Iterator<Item = i32>) -> i32 {
+    let hashes = hashes.take_while(|_| spend(1));
     let (sum, count) = hashes.fold((0_i32, 0), |(sum, count), hash| (sum.wrapping_add(hash), count + 1));
     finish(mix(0, sum.cast_unsigned()), count)
 }

@@ -27,7 +27,7 @@ pub struct Caught {
 }
 
 /// The event of an exception (spec riemann §10.6).
-pub(super) fn exception_event(error: &EvalError, value: &Value, now_us: i64) -> Value {
+pub(crate) fn exception_event(error: &EvalError, value: &Value, now_us: i64) -> Value {
     let mut event = Event::default();
     event.set(Field::Service, Value::Text(literal!("riemann exception")));
     event.set(Field::State, Value::Text(literal!("error")));

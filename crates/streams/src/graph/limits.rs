@@ -9,23 +9,29 @@ pub enum Limit {
     FlushedEarly,
     /// A stream that remembers something for each key forgot one of them to have room for another.
     KeysFull,
-    /// An event of a new key was dropped, since there are as many forks as may be.
+    /// An event of a new key was dropped, since other streams have as many forks as may be.
     ForksFull,
     /// A fork was removed that had no events for long.
     ForkIdle,
     /// Empty windows were left out, since the time of an event is that far ahead.
     EmptyWindows,
+    /// A fork was removed to have room for a new one: the one of its stream that had no event for the longest time.
+    ForkEvicted,
+    /// A value was not passed on, since one event had led to as many passes as may be.
+    PushesFull,
 }
 
 impl Limit {
     /// All of them.
-    pub const ALL: [Limit; 6] = [
+    pub const ALL: [Limit; 8] = [
         Limit::WindowFull,
         Limit::FlushedEarly,
         Limit::KeysFull,
         Limit::ForksFull,
         Limit::ForkIdle,
         Limit::EmptyWindows,
+        Limit::ForkEvicted,
+        Limit::PushesFull,
     ];
 
     /// Its name, as the tag of a self-metric.
@@ -37,6 +43,8 @@ impl Limit {
             Limit::ForksFull => "forks_full",
             Limit::ForkIdle => "fork_idle",
             Limit::EmptyWindows => "empty_windows",
+            Limit::ForkEvicted => "fork_evicted",
+            Limit::PushesFull => "pushes_full",
         }
     }
 }
@@ -52,6 +60,9 @@ pub struct Limits {
     pub fork_idle_us: i64,
     /// Most empty windows that one event of a far later time ends.
     pub empty_windows: usize,
+    /// Most values that streams pass to each other for one event, or one timer, at one top-level stream: `smapcat` below `smapcat` multiplies
+    /// them.
+    pub pushes: u64,
     /// Whether `fold-interval` passes nothing for an interval without values. Riemann passes an event that has only the field.
     pub drop_empty_folds: bool,
     /// Seed of the hashes of keys: a secret of the process, so that nobody outside can make keys collide.
@@ -65,6 +76,7 @@ impl Limits {
         forks: 4_000_000,
         fork_idle_us: 24 * 3_600 * 1_000_000,
         empty_windows: 1_000,
+        pushes: 4_000_000,
         drop_empty_folds: false,
         hash_seed: 0,
     };

@@ -32,7 +32,8 @@ pub use limits::{Counts, Limit, Limits};
 pub use timers::TimerId;
 pub use turn::{CHILDREN, Turn};
 
-use self::caught::{CAUGHT_MAX, exception_event};
+use self::caught::CAUGHT_MAX;
+pub(crate) use self::caught::exception_event;
 use self::hashes::Hashes;
 use self::timers::Timers;
 use self::turn::To;
@@ -130,6 +131,10 @@ pub struct Graph {
     emitted: Vec<(To, Value)>,
     /// How deep `push` is nested.
     depth: usize,
+    /// Values that were passed on for the event, or the timer, at hand.
+    pushes: u64,
+    /// Nodes that were removed since timers of removed nodes were.
+    removed: usize,
     /// While a node makes others: their ids.
     made: Option<Vec<NodeId>>,
     /// The handler of exceptions of the nodes that are added.
@@ -164,6 +169,8 @@ impl Graph {
             surroundings: Surroundings::new(index::Limits::DEFAULT, 0),
             emitted: Vec::new(),
             depth: 0,
+            pushes: 0,
+            removed: 0,
             made: None,
             rescue: None,
             caught: Vec::new(),
@@ -272,8 +279,26 @@ impl Graph {
             slot.id = None;
             slot.children = Children::of(&[]);
             self.free.push(id);
+            self.removed += 1;
             removed.extend(node.map(|node| self.forks_of(&*node)).unwrap_or_default());
         }
+        self.cancel_timers_of_removed();
+    }
+
+    /// Cancels the timers of removed nodes once so many nodes were removed that looking through all timers is cheap for each of them.
+    fn cancel_timers_of_removed(&mut self) {
+        const REMOVED_MIN: usize = 1_024;
+        if self.removed < REMOVED_MIN || self.removed < self.timers.len() / 2 {
+            return;
+        }
+        self.removed = 0;
+        let slots = &self.slots;
+        self.timers.keep(|id| slots.get(id.place()).is_some_and(|slot| slot.id == Some(id)));
+    }
+
+    /// Number of timers.
+    pub fn timers(&self) -> usize {
+        self.timers.len()
     }
 
     /// The nodes of the forks of a node that is gone.
@@ -370,9 +395,14 @@ impl Graph {
         id: NodeId,
         run: impl FnOnce(&mut dyn Node, &mut Turn<'_>) -> Outcome<T>,
     ) -> Option<Outcome<T>> {
+        if self.depth > 0 && self.pushes >= self.limits.pushes {
+            self.counts.add(Limit::PushesFull, 1);
+            return None;
+        }
         if let Err(error) = self.enter() {
             return Some(Err(error));
         }
+        self.pushes += 1;
         let before = self.emitted.len();
         let done = self.turn(id, run);
         self.pass_on(id, before);
@@ -386,6 +416,9 @@ impl Graph {
         if self.depth >= DEPTH_MAX {
             let message = "streams pass this event on to each other without an end";
             return Err(EvalError::throw(&class::STACK_OVERFLOW, message));
+        }
+        if self.depth == 0 {
+            self.pushes = 0;
         }
         self.evaluation.begin_event();
         self.evaluation.budget.enter()?;
@@ -414,6 +447,10 @@ impl Graph {
             return Some(Err(EvalError::throw(&class::ILLEGAL_STATE, message)));
         };
         let done = run(&mut *node, &mut Turn { graph: self, node: id });
+        let done = match self.evaluation.charge_effort() {
+            Ok(()) => done,
+            Err(error) => Err(error),
+        };
         // What it called may have removed it.
         match self.slot_mut(id) {
             Some(slot) => slot.node = Some(node),

@@ -73,6 +73,15 @@ impl Timers {
         self.set.remove(&id);
     }
 
+    /// Keeps those of the nodes that are wanted.
+    pub(super) fn keep(&mut self, wanted: impl Fn(NodeId) -> bool) {
+        self.set.retain(|_, node| wanted(*node));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.set.len()
+    }
+
     /// When the first one is due.
     pub(super) fn next_due_us(&self) -> Option<i64> {
         self.set.first_key_value().map(|(id, _)| id.due_us)

@@ -68,6 +68,11 @@ impl Budget {
         self.steps
     }
 
+    /// Bytes that are left.
+    pub fn memory_left(&self) -> u64 {
+        self.memory_bytes
+    }
+
     /// Uses steps.
     ///
     /// # Errors

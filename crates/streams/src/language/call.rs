@@ -75,6 +75,18 @@ impl Machine<'_> {
         }
     }
 
+    /// Calls a function of `clojure.core`.
+    ///
+    /// # Errors
+    /// What it throws, and if there is no such function.
+    pub fn call_core(&mut self, name: &str, arguments: &mut [Value]) -> Outcome {
+        let entry = self.world.namespaces().find("clojure.core", name).map(|named| named.entry.clone());
+        match entry {
+            Some(super::namespace::Entry::Native(native)) => self.call_native(native, arguments),
+            _ => Err(EvalError::throw(&class::UNSUPPORTED, format!("clojure.core has no function {name}"))),
+        }
+    }
+
     /// Calls a function of the config, whose arguments are the last values of the stack.
     pub(super) fn call_closure(&mut self, closure: &Arc<Closure<Value>>, given: usize) -> Outcome {
         let group = closure.code.as_any().downcast_ref::<Group>();
@@ -99,6 +111,7 @@ impl Machine<'_> {
         self.budget.enter()?;
         let result = run(self, arguments);
         self.budget.leave();
+        self.charge_effort()?;
         let value = result?;
         if value.shape().depth > VALUE_DEPTH_MAX {
             return Err(EvalError::too_deep());
@@ -158,7 +171,7 @@ impl EvalError {
 }
 
 fn arity(given: usize, function: &Value) -> EvalError {
-    let name = crate::print::to_text(function, true);
+    let name = crate::print::excerpt(function);
     let name: String = name.chars().take(60).collect();
     EvalError::throw(&class::ARITY, format!("Wrong number of args ({given}) passed to: {name}"))
 }

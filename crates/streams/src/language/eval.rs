@@ -290,7 +290,8 @@ impl Machine<'_> {
             self.here = call.at.clone();
         }
         let result = self.budget.step(1).and_then(|()| (call.run)(self, arguments));
-        match result {
+        // An exception of the function says less than that its comparisons had no end.
+        match self.charge_effort().and(result) {
             Ok(value) if value.shape().depth > VALUE_DEPTH_MAX => Err(EvalError::too_deep().within(&call.at)),
             Ok(value) => Ok(value),
             Err(error) => Err(error.within(&call.at)),

@@ -9,9 +9,10 @@ use arcstr::ArcStr;
 
 use super::budget::{Budget, Limits};
 use super::diagnostic::Diagnostic;
-use super::error::EvalError;
+use super::error::{EvalError, Outcome};
 use super::host::Host;
 use super::world::World;
+use crate::effort;
 use crate::object::reference::Var;
 use crate::position::Position;
 use crate::value::Value;
@@ -77,7 +78,20 @@ impl Evaluation {
     /// Fills the budget for an event or a timer, unless something runs already: what is nested uses what is left.
     pub fn begin_event(&mut self) {
         if self.loads == 0 && self.budget.depth() == 0 {
+            effort::take();
             self.budget = Budget::new(self.event_limits);
+        }
+    }
+
+    /// Charges the budget for what comparing, hashing and computing have cost.
+    ///
+    /// # Errors
+    /// If it was more than [`effort::EFFORT_MAX`], so that the answers are wrong, or than what is left.
+    pub fn charge_effort(&mut self) -> Outcome<()> {
+        match effort::take() {
+            0 => Ok(()),
+            effort::EFFORT_PAST.. => Err(EvalError::too_many_steps()),
+            spent => self.budget.step((spent / effort::EFFORT_PER_STEP) as usize),
         }
     }
 }

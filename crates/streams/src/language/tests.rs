@@ -10,6 +10,7 @@ use super::machine::Machine;
 use crate::graph::Graph;
 use crate::print::to_text;
 
+mod effort;
 mod loads;
 mod properties;
 

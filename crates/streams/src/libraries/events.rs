@@ -28,6 +28,13 @@ natives! {
     /// The namespace.
     pub(super) NATIVES = {
         "event", 1, 1, "The event of a map; its time is whole seconds, or else the present one.", event;
+        "event-to-json", 1, 1, "The JSON of an event, its time in ISO 8601.", event_to_json;
+        "exception->event", 1, 2, "The event of an exception, and perhaps of the event that it came from.", |m, a| {
+            let Value::Exception(thrown) = &a[0] else { return Err(fields::cannot("make an event of", &a[0])) };
+            let error = EvalError::new(crate::language::error::Reason::Thrown(Arc::clone(thrown)));
+            let original = a.get(1).cloned().unwrap_or_default();
+            Ok(crate::graph::exception_event(&error, &original, m.graph.now_us()))
+        };
         "expired?", 1, 1, "Whether an event has expired.", is_expired;
         "expire", 1, 1, "The expired event of an event.", |m, a| Ok(fields::expire(&a[0], m.graph.now_us()));
         "match", 2, 2, "Whether a value matches a pattern: a regular expression, a map, a function, a set, or an equal value.", |m, a| matches(m.graph, &a[0], &a[1]);
@@ -48,26 +55,24 @@ natives! {
             let ratio = if y == 0.0 { 0.0 } else { x / y };
             Ok((x == y || (ratio > 1.0 - tolerance && ratio < 1.0 + tolerance)).into())
         };
-        "re-matches?", 2, 2, "Whether a regular expression matches a whole text.", |m, a| {
-            let Value::Pattern(pattern) = &a[0] else { return Err(fields::cannot("match with", &a[0])) };
-            let Value::Text(text) = &a[1] else { return Ok(false.into()) };
-            m.graph.evaluation.budget.step(text.len())?;
-            let whole = pattern.whole().map_err(EvalError::illegal_argument)?;
-            Ok(whole.is_match(text.as_str()).unwrap_or(false).into())
+        "re-matches?", 2, 2, "The first place where a regular expression matches; nil of nil.", |m, a| match &a[1] {
+            Value::Nil => Ok(Value::Nil),
+            _ => m.call_core("re-find", a),
         };
         "unix-to-iso8601", 1, 1, "A time in Unix seconds as ISO 8601.", |_, a| {
             let us = fields::to_us(fields::number(&a[0])?);
             let time = jiff::Timestamp::from_millisecond(us.div_euclid(1_000)).map_err(|_| EvalError::illegal_argument("this time is too far away"))?;
             Ok(Value::from(format!("{time:.3}")))
         };
-        "iso8601->unix", 1, 1, "The Unix seconds of a time in ISO 8601.", |_, a| {
+        "iso8601->unix", 1, 1, "The Unix seconds of a time in ISO 8601; without an offset it is in UTC.", |m, a| {
             let text = to_str(&a[0]);
-            let time: jiff::Timestamp = text.parse().map_err(|_| EvalError::illegal_argument(format!("Invalid format: \"{text}\"")))?;
-            Ok(time.as_second().into())
+            let time = super::clj_time::usual(m.graph, &text)?;
+            let time = time.ok_or_else(|| EvalError::illegal_argument(format!("Invalid format: \"{text}\"")))?;
+            Ok(time.milliseconds.div_euclid(1_000).into())
         };
         "time-at", 1, 1, "The date of a time in Unix seconds.", |_, a| {
             let us = fields::to_us(fields::number(&a[0])?);
-            Ok(Value::Moment(Arc::new(Moment { milliseconds: us.div_euclid(1_000), is_joda: false })))
+            Ok(Value::Moment(Arc::new(Moment::date(us.div_euclid(1_000)))))
         };
         "ensure-event-time", 1, 1, "The event, with the present time if it has none.", |m, a| {
             let mut event = a[0].clone();
@@ -88,11 +93,13 @@ natives! {
             Value::Map(map) => Value::map(map.iter().filter(|(key, _)| !is_standard(key)).map(|(key, value)| (key.clone(), value.clone()))),
             _ => Value::map([]),
         });
-        "truncate", 2, 2, "A text, cut to so many characters, the last three of them dots.", |_, a| {
+        "truncate", 2, 2, "A text, cut to so many UTF-16 units.", |m, a| {
             let (text, most) = (to_str(&a[0]), length(&a[1])?);
-            if text.chars().count() <= most { return Ok(Value::from(text)); }
-            let kept: String = text.chars().take(most.saturating_sub(3)).collect();
-            Ok(Value::from(format!("{kept}...")))
+            m.budget.step(1 + text.len() / 64)?;
+            let mut units = 0;
+            let is_past = |part: char| { units += part.len_utf16(); units > most };
+            let end = text.find(is_past).unwrap_or(text.len());
+            Ok(Value::from(&text[..end]))
         };
         "truncate-bytes", 2, 2, "A text, cut to so many bytes of UTF-8.", |_, a| {
             let (text, most) = (to_str(&a[0]), length(&a[1])?);
@@ -109,6 +116,19 @@ fn is_standard(key: &Value) -> bool {
 
 fn is_expired(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     fields::is_expired(&arguments[0], machine.graph.now_us()).map(Value::Bool)
+}
+
+/// `(event-to-json event)`
+fn event_to_json(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
+    let mut event = machine.realize(&arguments[0])?;
+    if let Value::Event(event) = &event {
+        return super::cheshire::text(machine, crate::json::event_json(event));
+    }
+    let time = crate::json::write::iso_time(fields::get(&event, Field::Time));
+    if !time.is_nil() {
+        fields::set(&mut event, Field::Time, time)?;
+    }
+    super::cheshire::generate(machine, &mut [event])
 }
 
 fn overlap(machine: &mut Machine<'_>, arguments: &[Value]) -> Outcome<bool> {

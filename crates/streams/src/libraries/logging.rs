@@ -23,24 +23,32 @@ natives! {
         "errorf", 1, ANY, "Logs a text made with `format` as an error.", |m, a| logf(m, Level::Error, a);
         "fatalf", 1, ANY, "Logs a text made with `format` as a fatal error.", |m, a| logf(m, Level::Fatal, a);
         "log", 2, ANY, "Logs values at a level, such as :info.", |m, a| {
-            let Value::Keyword(name) = &a[0] else { return Err(crate::nodes::fields::cannot("use as a level", &a[0])) };
-            let level = match name.as_str() {
-                "trace" => Level::Trace,
-                "debug" => Level::Debug,
-                "info" => Level::Info,
-                "warn" => Level::Warn,
-                "error" => Level::Error,
-                "fatal" => Level::Fatal,
-                other => return Err(EvalError::illegal_argument(format!("there is no level :{other}"))),
-            };
+            let level = level(&a[0])?;
             log(m, level, &a[1..])
         };
-        "spy", 1, 2, "Logs a value, and returns it.", |m, a| {
+        "spy", 1, 2, "Logs a value, at a level or for engineers, and returns it: `[level] value`.", |m, a| {
             let value = a[a.len() - 1].clone();
-            log(m, Level::Debug, std::slice::from_ref(&value))?;
+            let level = if a.len() == 2 { level(&a[0])? } else { Level::Debug };
+            log(m, level, std::slice::from_ref(&value))?;
             Ok(value)
         };
     }
+}
+
+/// The level of a keyword, such as `:info`.
+fn level(value: &Value) -> Outcome<Level> {
+    let Value::Keyword(name) = value else {
+        return Err(crate::nodes::fields::cannot("use as a level", value));
+    };
+    Ok(match name.as_str() {
+        "trace" => Level::Trace,
+        "debug" => Level::Debug,
+        "info" => Level::Info,
+        "warn" => Level::Warn,
+        "error" => Level::Error,
+        "fatal" => Level::Fatal,
+        other => return Err(EvalError::illegal_argument(format!("there is no level :{other}"))),
+    })
 }
 
 /// Values with spaces between them; an exception that comes first as its class and message.
@@ -61,11 +69,13 @@ fn log(machine: &mut Machine<'_>, level: Level, values: &[Value]) -> Outcome {
     Ok(Value::Nil)
 }
 
+/// `(infof format value…)`, `(infof exception format value…)`
 fn logf(machine: &mut Machine<'_>, level: Level, values: &[Value]) -> Outcome {
-    let format = machine.world.namespaces().find("clojure.core", "format").map(|named| named.entry.clone());
-    let Some(crate::language::namespace::Entry::Native(format)) = format else {
-        return log(machine, level, values);
+    let (thrown, values) = match values {
+        [thrown @ Value::Exception(_), values @ ..] if !values.is_empty() => (Some(thrown.clone()), values),
+        values => (None, values),
     };
-    let text = machine.call(&Value::Native(format), &mut values.to_vec())?;
-    log(machine, level, &[text])
+    let text = machine.call_core("format", &mut values.to_vec())?;
+    let lines: Vec<Value> = thrown.into_iter().chain([text]).collect();
+    log(machine, level, &lines)
 }

@@ -1,5 +1,6 @@
 //! `riemann.common`: subject and body of a notification (spec riemann §14.2).
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use arcstr::ArcStr;
@@ -19,35 +20,46 @@ natives! {
     pub(super) NATIVES = {
         "human-uniq", 2, 2, "The values of a list that differ, in words: `a and b`, or `5 hosts`.", |m, a| {
             let values: Vec<Value> = m.collect(&a[0])?;
-            Ok(Value::from(human_unique(values.iter(), &to_str(&a[1]))))
+            Ok(human_unique(m, values.iter(), &to_str(&a[1]))?.into())
         };
         "subject", 1, 1, "Hosts, services and states of events, in words.", |m, a| {
             let events = m.collect(&a[0])?;
             let parts = [(Field::Host, "hosts"), (Field::Service, "services"), (Field::State, "states")];
-            let parts = parts.map(|(field, word)| human_unique(events.iter().map(|event| fields::get(event, field)), word));
-            Ok(Value::from(parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")))
+            let mut texts = Vec::new();
+            for (field, word) in parts {
+                texts.extend(human_unique(m, events.iter().map(|event| fields::get(event, field)), word)?);
+            }
+            Ok(Value::from(texts.join(" ")))
         };
         "body", 1, 1, "The text of a mail about events.", body;
     }
 }
 
-/// Different values: one, `a and b`, up to four, or their number.
-fn human_unique<'v>(values: impl Iterator<Item = &'v Value>, word: &str) -> String {
+/// Different values: one, `a and b`, up to four, or their number; none without a value.
+fn human_unique<'v>(
+    machine: &mut Machine<'_>,
+    values: impl Iterator<Item = &'v Value>,
+    word: &str,
+) -> Outcome<Option<String>> {
     const NAMED_MAX: usize = 4;
-    let mut different: Vec<String> = Vec::new();
-    for value in values.filter(|value| !value.is_nil()).map(to_str) {
-        // Past the named ones only their number matters, and events may be many.
-        if !different.contains(&value) && different.len() < 10_000 {
-            different.push(value);
+    let (mut named, mut all): (Vec<String>, BTreeSet<String>) = (Vec::new(), BTreeSet::new());
+    for value in values.filter(|value| !value.is_nil()) {
+        let text = to_str(&machine.realize(value)?);
+        // A search in a set is cheap in values, but each of its comparisons may go through the whole text.
+        machine.budget.step(1 + text.len() / 16)?;
+        machine.budget.text(text.len())?;
+        if named.len() < NAMED_MAX && !named.contains(&text) {
+            named.push(text.clone());
         }
+        all.insert(text);
     }
-    match &different[..] {
-        [] => String::new(),
-        [one] => one.clone(),
-        [one, other] => format!("{one} and {other}"),
-        some if some.len() <= NAMED_MAX => some.join(", "),
-        many => format!("{} {word}", many.len()),
-    }
+    Ok(match &named[..] {
+        [] => None,
+        [one] => Some(one.clone()),
+        [one, other] => Some(format!("{one} and {other}")),
+        some if all.len() <= NAMED_MAX => Some(some.join(", ")),
+        _ => Some(format!("{} {word}", all.len())),
+    })
 }
 
 fn body(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
@@ -65,7 +77,7 @@ fn body(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 
 fn one(event: &Value, to: &mut String) {
     let time = fields::get(event, Field::Time).as_number().map_or(0, fields::to_us);
-    let at = Moment { milliseconds: time.div_euclid(1_000), is_joda: false };
+    let at = Moment::date(time.div_euclid(1_000));
     let text = |field| to_str(fields::get(event, field));
     let metric = match fields::get(event, Field::Metric) {
         Value::Number(metric) => crate::print::number_text(&plain_number(metric), false),

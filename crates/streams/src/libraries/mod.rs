@@ -2,6 +2,8 @@
 //!
 //! Not here: what declares something or has an effect (`riemann`), streams (`nodes`), folds (`folds`).
 
+mod cheshire;
+mod clj_time;
 mod events;
 mod graphite;
 mod logging;
@@ -21,8 +23,10 @@ pub fn add(world: &World) {
         ("riemann.streams", events::PREDICATES),
         ("riemann.graphite", graphite::NATIVES),
         ("riemann.time", time::NATIVES),
+        ("cheshire.core", cheshire::NATIVES),
         ("clojure.tools.logging", logging::NATIVES),
     ] {
         world.add_functions(namespace, natives);
     }
+    clj_time::add(world);
 }

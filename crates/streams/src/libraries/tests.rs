@@ -33,15 +33,29 @@ fn functions_of_riemann_common() {
             "[(common/approx-equal 1 1.001) (common/approx-equal 1 2) (common/approx-equal 1 2 10)]",
             "[true false true]",
         ),
-        ("[(common/re-matches? #\"a+\" \"aa\") (common/re-matches? #\"a\" \"aa\")]", "[true false]"),
+        ("[(common/re-matches? #\"a+\" \"baa\") (common/re-matches? #\"a\" nil)]", "[\"aa\" nil]"),
         ("(common/unix-to-iso8601 1700000000.1239)", "\"2023-11-14T22:13:20.123Z\""),
         ("(common/iso8601->unix \"2023-11-14T22:13:20.999Z\")", "1700000000"),
+        (
+            "(map common/iso8601->unix [\"2023-11-14T22:13:20\" \"2023-11-14T22:13:20+01:00\" \"2023-11-14\"])",
+            "(1700000000 1699996400 1699920000)",
+        ),
+        (
+            "(try (common/iso8601->unix \"soon\") (catch IllegalArgumentException e (.getMessage e)))",
+            "\"Invalid format: \\\"soon\\\"\"",
+        ),
         ("(common/pkey {:host \"a\" :service \"b\"})", "[\"a\" \"b\"]"),
         ("(common/middle [1 2 3 4])", "3"),
         ("(common/custom-attributes {:host \"a\" :dc 1})", "{:dc 1}"),
         ("(:time (common/ensure-event-time {:host \"a\"}))", "0"),
-        ("(common/truncate \"abcdefgh\" 5)", "\"ab...\""),
-        ("(common/truncate-bytes \"aéé\" 4)", "\"aé\""),
+        (
+            "(map (fn [n] (common/truncate \"abcd😀\" n)) [5 6 4 2 0 -1])",
+            "(\"abcd\" \"abcd😀\" \"abcd\" \"ab\" \"\" \"\")",
+        ),
+        (
+            "(map (fn [n] (common/truncate-bytes \"aéé\" n)) [5 4 3 2 1 0 -1])",
+            "(\"aéé\" \"aé\" \"aé\" \"a\" \"a\" \"\" \"\")",
+        ),
         ("(common/localhost)", "\"here\""),
         (
             "[(tagged-all? [\"a\" \"b\"] {:tags [\"a\"]}) (tagged-any? [\"a\" \"b\"] {:tags [\"a\"]})]",
@@ -62,7 +76,9 @@ fn subjects_and_bodies_of_mails() {
             "(common/subject (map (fn [n] {:host (str n) :service \"s\" :state \"x\"}) (range 6)))",
             "\"6 hosts s x\"",
         ),
-        ("(common/human-uniq [1 2 3] \"hosts\")", "\"1, 2, 3\""),
+        ("(common/human-uniq [1 2 3 1] \"hosts\")", "\"1, 2, 3\""),
+        ("(common/human-uniq (range 20000) \"hosts\")", "\"20000 hosts\""),
+        ("(common/human-uniq [nil] \"hosts\")", "nil"),
         (
             "(second (clojure.string/split-lines (common/body [{:host \"a\" :service \"s\" :state \"ok\" :metric 1/2 :time 0}])))",
             "\"a s ok (0.5)\"",
@@ -93,6 +109,11 @@ fn ticks_of_a_grid() {
         ("(riemann.time/next-tick 0 5 5)", "10"),
         ("(riemann.time/next-tick 2 5 3)", "7"),
         ("(unix-time)", "0"),
+        (
+            "(try (riemann.time/next-tick 0 0 5) (catch ArithmeticException e (.getMessage e)))",
+            "\"Divide by zero\"",
+        ),
+        ("(try (riemann.time/next-tick 0 0.0 5.5) (catch ArithmeticException e 1))", "1"),
     ]);
 }
 
@@ -104,4 +125,6 @@ fn lines_of_the_log() {
     assert_eq!(logged("(infof \"%s=%d\" \"a\" 1)"), "Info: a=1");
     assert_eq!(logged("(clojure.tools.logging/log :error \"e\")"), "Error: e");
     assert_eq!(logged("(spy 3)"), "Debug: 3");
+    assert_eq!(logged("(spy :warn 3)"), "Warn: 3");
+    assert_eq!(logged("(warnf (Exception. \"x\") \"%d of %d\" 1 2)"), "Warn: java.lang.Exception: x 1 of 2");
 }

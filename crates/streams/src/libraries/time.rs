@@ -12,6 +12,7 @@ natives! {
         "next-tick", 2, 3, "The first time of a grid after now: `anchor dt [now]`.", |m, a| {
             let now = match a.get(2) { Some(now) => now.clone(), None => Value::of_time_us(m.graph.now_us()) };
             let (anchor, dt, now) = (fields::number(&a[0])?, fields::number(&a[1])?, fields::number(&now)?);
+            if dt.is_zero() { return Err(crate::arithmetic::ArithmeticError::DivideByZero.into()); }
             // anchor + dt·(floor((now − anchor) / dt) + 1), as now + (dt − (now − anchor) mod dt).
             let since = fields::subtract(now, anchor)?;
             let ticks = (since.as_f64() / dt.as_f64()).floor() as i64;

@@ -49,6 +49,16 @@ struct By {
     sweep: Option<TimerId>,
     /// The key of the event at hand: kept for its memory.
     wanted: Vec<Value>,
+    /// The forks that had no event for the longest time when they were looked for, the longest idle one last.
+    oldest: Vec<Oldest>,
+}
+
+/// A fork as it was when it was found to be idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Oldest {
+    seen_us: i64,
+    place: u32,
+    hash: u64,
 }
 
 /// `(by-fn fields new-fork)`
@@ -65,6 +75,7 @@ pub(super) fn by_fn(args: &mut Args<'_>) -> Outcome {
         sweep_at: 0,
         sweep: None,
         wanted: Vec::new(),
+        oldest: Vec::new(),
     };
     Ok(args.add(by))
 }
@@ -97,6 +108,7 @@ impl Node for By {
             let fork = self.forks[place].as_ref();
             if fork.is_some_and(|fork| turn.now_us().saturating_sub(fork.seen_us) > fork.idle_us) {
                 self.remove(place, turn);
+                turn.count(Limit::ForkIdle, 1);
             }
         }
         self.sweep = None;
@@ -188,7 +200,7 @@ impl By {
 
     /// Makes the fork of the key at hand. None if there are as many as may be.
     fn make(&mut self, hash: u64, turn: &mut Turn<'_>) -> Outcome<Option<u32>> {
-        if turn.counts().forks() >= turn.limits().forks {
+        if turn.counts().forks() >= turn.limits().forks && !self.evict(turn) {
             turn.count(Limit::ForksFull, 1);
             return Ok(None);
         }
@@ -232,7 +244,42 @@ impl By {
         self.free.push(place as u32);
         turn.drop_nodes(fork.nodes.all());
         turn.count_forks(-1);
-        turn.count(Limit::ForkIdle, 1);
+    }
+
+    /// Removes the fork that had no event for the longest time. False if there is none.
+    fn evict(&mut self, turn: &mut Turn<'_>) -> bool {
+        if self.places.is_empty() {
+            return false;
+        }
+        loop {
+            // One that had an event since is none of the oldest any more.
+            while let Some(oldest) = self.oldest.pop() {
+                let fork = self.forks.get(oldest.place as usize).and_then(Option::as_ref);
+                if fork.is_some_and(|fork| (fork.seen_us, fork.hash) == (oldest.seen_us, oldest.hash)) {
+                    self.remove(oldest.place as usize, turn);
+                    turn.count(Limit::ForkEvicted, 1);
+                    return true;
+                }
+            }
+            self.find_oldest();
+        }
+    }
+
+    /// Looks through all forks for the part of them that is idle longest: the next evictions, and events of these forks, pay for it.
+    fn find_oldest(&mut self) {
+        const OLDEST_PART: usize = 16;
+        let forks = self.forks.iter().enumerate().filter_map(|(place, fork)| Some((place, fork.as_ref()?)));
+        let mut all: Vec<Oldest> = forks
+            .map(|(place, fork)| Oldest { seen_us: fork.seen_us, place: place as u32, hash: fork.hash })
+            .collect();
+        let wanted = all.len().div_ceil(OLDEST_PART);
+        if wanted < all.len() {
+            all.select_nth_unstable(wanted);
+            all.truncate(wanted);
+            all.shrink_to_fit();
+        }
+        all.sort_unstable_by(|a, b| b.cmp(a));
+        self.oldest = all;
     }
 
     fn set_sweep(&mut self, turn: &mut Turn<'_>) {

@@ -89,7 +89,7 @@ impl Node for EwmaTimeless {
         if let Some(metric) = fields::metric(value)? {
             let rest = fields::subtract(&Number::Int(1), &self.ratio)?;
             let (new, old) = (fields::multiply(&self.ratio, metric)?, fields::multiply(&rest, &self.mean)?);
-            self.mean = bounded(fields::add(&new, &old)?);
+            self.mean = fields::add(&new, &old)?;
             emit_metric(value, self.mean.clone(), turn)?;
         } else {
             turn.emit(std::mem::take(value));
@@ -103,15 +103,6 @@ impl Node for EwmaTimeless {
 
     fn restore(&mut self, saved: &Value, _: &mut Turn<'_>) {
         self.mean = state::number(saved, "mean").unwrap_or(self.mean.clone());
-    }
-}
-
-/// An exact mean grows by some digits with each event; from so many bits on it is a double.
-fn bounded(number: Number) -> Number {
-    const EXACT_BITS_MAX: u64 = 1_024;
-    match &number {
-        Number::Ratio(ratio) if ratio.denom().bits() > EXACT_BITS_MAX => Number::Double(number.as_f64()),
-        _ => number,
     }
 }
 

@@ -105,7 +105,7 @@ pub fn cannot(what: &str, value: &Value) -> EvalError {
     match value {
         Value::Nil => EvalError::throw(&class::NULL_POINTER, format!("cannot {what} nil")),
         other => {
-            let text: String = crate::print::to_text(other, true).chars().take(100).collect();
+            let text: String = crate::print::excerpt(other).chars().take(100).collect();
             EvalError::throw(&class::CLASS_CAST, format!("cannot {what} {text}"))
         }
     }
@@ -195,10 +195,17 @@ pub fn divide(a: &Number, b: &Number) -> Outcome<Number> {
     computed(arithmetic::divide(a, b)).map(whole)
 }
 
+/// Most bits of an exact ratio's numerator, and of its denominator, in streams and folds: sums of ratios grow by some bits with each event,
+/// without end. One that would have more is a double.
+pub const EXACT_BITS_MAX: u64 = 1_024;
+
 /// Sums and products of ratios that come out even are big integers in Clojure; streams give small ones, which are equal and
-/// cheaper.
+/// cheaper. Ratios with too many bits become doubles.
 fn whole(number: Number) -> Number {
     match &number {
+        Number::Ratio(ratio) if ratio.numer().bits().max(ratio.denom().bits()) > EXACT_BITS_MAX => {
+            Number::Double(number.as_f64())
+        }
         Number::Big(big) => i64::try_from(&**big).map_or(number, Number::Int),
         Number::Int(_) | Number::Ratio(_) | Number::Float(_) | Number::Double(_) => number,
     }

@@ -193,14 +193,16 @@ impl Matcher {
             Matcher::Pattern(pattern) => match value {
                 Value::Text(text) => pattern
                     .search()
-                    .is_match(text.as_str())
+                    .is_match(searched(text))
                     .map_err(|error| EvalError::throw(&class::STACK_OVERFLOW, error.to_string())),
                 _ => Ok(false),
             },
             Matcher::Prefix(prefix) => {
                 Ok(value.as_text().is_some_and(|text| text.starts_with(prefix.as_str())))
             }
-            Matcher::Contains(part) => Ok(value.as_text().is_some_and(|text| text.contains(part.as_str()))),
+            Matcher::Contains(part) => {
+                Ok(value.as_text().is_some_and(|text| searched(text).contains(part.as_str())))
+            }
             Matcher::Map(entries) => {
                 for (key, matcher) in entries {
                     if !matcher.is_match(entry(value, key), turn)? {
@@ -217,6 +219,13 @@ impl Matcher {
             Matcher::Value(wanted) => Ok(wanted.equal(value)),
         }
     }
+}
+
+/// Counts the effort of a search in a text.
+fn searched(text: &str) -> &str {
+    const BYTES_PER_VALUE: usize = 8;
+    crate::effort::spend(text.len() / BYTES_PER_VALUE);
+    text
 }
 
 /// The value of a key, as `get` gives it.

@@ -62,6 +62,8 @@ classes! {
     EXCEPTION_INFO = "clojure.lang.ExceptionInfo": Some(&RUNTIME_EXCEPTION);
     NO_SUCH_ELEMENT = "java.util.NoSuchElementException": Some(&RUNTIME_EXCEPTION);
     IO_EXCEPTION = "java.io.IOException": Some(&EXCEPTION);
+    JSON_PARSE = "com.fasterxml.jackson.core.JsonParseException": Some(&IO_EXCEPTION);
+    JSON_GENERATION = "com.fasterxml.jackson.core.JsonGenerationException": Some(&IO_EXCEPTION);
     FILE_NOT_FOUND = "java.io.FileNotFoundException": Some(&IO_EXCEPTION);
     CONNECT = "java.net.ConnectException": Some(&IO_EXCEPTION);
     UNKNOWN_HOST = "java.net.UnknownHostException": Some(&IO_EXCEPTION);

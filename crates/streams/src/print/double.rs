@@ -58,11 +58,15 @@ fn java(text: &str, is_finite: bool, is_nan: bool, is_negative: bool) -> String 
     }
 }
 
-/// The ISO text of a time in UTC with milliseconds; the number where it is past the calendar.
+/// The ISO text of a time with milliseconds, in UTC or its own zone; the number where it is past the calendar.
 pub fn moment(moment: Moment) -> String {
-    let Ok(time) = jiff::Timestamp::from_millisecond(moment.milliseconds) else {
+    let Some(time) = moment.zoned() else {
         return moment.milliseconds.to_string();
     };
-    let format = if moment.is_joda { "%Y-%m-%dT%H:%M:%S%.3fZ" } else { "%Y-%m-%dT%H:%M:%S%.3f-00:00" };
-    time.strftime(format).to_string()
+    let zone = match moment.is_joda {
+        true if time.offset().is_zero() => "Z",
+        true => "%:z",
+        false => "-00:00",
+    };
+    time.strftime(&format!("%Y-%m-%dT%H:%M:%S%.3f{zone}")).to_string()
 }

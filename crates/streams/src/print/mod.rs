@@ -1,12 +1,13 @@
 //! Values as text: `pr-str` (readable) and `str` (for humans), as Clojure prints them.
 //!
-//! Sequences that are not computed print as `#<lazy>`: `Machine` computes what it prints first. Output is bounded by the
-//! value's size, and values are not deeper than `language::budget::VALUE_DEPTH_MAX`.
+//! Sequences that are not computed print as `#<lazy>`: `Machine` computes what it prints first. Output is bounded by
+//! [`PRINTED_BYTES_MAX`], and values are not deeper than `language::budget::VALUE_DEPTH_MAX`.
 
 pub mod double;
 
 use std::fmt::Write as _;
 
+use crate::effort::spend;
 use crate::event::{Event, Field};
 use crate::number::Number;
 use crate::object::reference::Sort;
@@ -14,11 +15,28 @@ use crate::value::Value;
 
 /// Most cells that contain each other and are printed.
 const CELLS_MAX: u32 = 4;
+/// Bytes of a value's text after which the rest is left out: a value that shares its parts has far more text than memory.
+pub const PRINTED_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The same for messages.
+const EXCERPT_BYTES_MAX: usize = 100;
+/// Bytes of a text that cost as much as a value that is looked at.
+const BYTES_PER_VALUE: usize = 8;
 
 /// The text of a value: readable if `readable` (`pr-str`), else with texts and characters as they are (`print`).
 pub fn to_text(value: &Value, readable: bool) -> String {
-    let mut printer = Printer { to: String::new(), readable, cells: 0 };
+    to_text_within(value, readable, PRINTED_BYTES_MAX)
+}
+
+/// The text of a value for a message: its beginning, if it is long.
+pub fn excerpt(value: &Value) -> String {
+    to_text_within(value, true, EXCERPT_BYTES_MAX)
+}
+
+/// As [`to_text`], but what comes after so many bytes is left out, and `…` stands there. The text is not cut within a text of the value.
+fn to_text_within(value: &Value, readable: bool, bytes_max: usize) -> String {
+    let mut printer = Printer { to: String::new(), readable, cells: 0, bytes_max, is_cut: false };
     printer.value(value);
+    spend(printer.to.len() / BYTES_PER_VALUE);
     printer.to
 }
 
@@ -30,6 +48,7 @@ pub fn to_str(value: &Value) -> String {
         Value::Char(part) => part.to_string(),
         Value::Number(number) => number_text(number, false),
         Value::Pattern(pattern) => pattern.source.to_string(),
+        Value::Moment(moment) if moment.is_joda => double::moment(**moment),
         other => to_text(other, true),
     }
 }
@@ -52,10 +71,24 @@ struct Printer {
     readable: bool,
     /// How many cells are around the value: they may contain themselves.
     cells: u32,
+    bytes_max: usize,
+    is_cut: bool,
 }
 
 impl Printer {
+    /// Whether there is no room for more; the first time it says so in the text.
+    fn is_full(&mut self) -> bool {
+        if self.to.len() >= self.bytes_max && !self.is_cut {
+            self.is_cut = true;
+            self.to.push('…');
+        }
+        self.is_cut
+    }
+
     fn value(&mut self, value: &Value) {
+        if self.is_full() {
+            return;
+        }
         match value {
             Value::Nil => self.to.push_str("nil"),
             Value::Bool(value) => self.plain(value),
@@ -124,6 +157,9 @@ impl Printer {
     fn items<'a>(&mut self, open: &str, items: impl Iterator<Item = &'a Value>, close: &str) {
         self.to.push_str(open);
         for (index, item) in items.enumerate() {
+            if self.is_full() {
+                break;
+            }
             if index > 0 {
                 self.to.push(' ');
             }
@@ -135,6 +171,9 @@ impl Printer {
     fn entries<'a>(&mut self, open: &str, entries: impl Iterator<Item = (Value, &'a Value)>) {
         self.to.push_str(open);
         for (index, (key, value)) in entries.enumerate() {
+            if self.is_full() {
+                break;
+            }
             if index > 0 {
                 self.to.push_str(", ");
             }

@@ -19,7 +19,7 @@ natives! {
         "Throwable", 1, 3, "An exception of a class, with a message and a cause.", exception_of_class;
         "Date", 0, 1, "A time: now, or milliseconds since 1970.", |m, a| {
             let milliseconds = match a { [] => m.graph.now_us().div_euclid(1_000), [given, ..] => integer(given)? };
-            Ok(Value::Moment(Arc::new(Moment { milliseconds, is_joda: false })))
+            Ok(Value::Moment(Arc::new(Moment::date(milliseconds))))
         };
         "String", 0, 1, "A text.", |_, a| Ok(Value::from(a.first().map(to_str).unwrap_or_default()));
         "Object", 0, 0, "A value that is equal to nothing else.", |_, _| Ok(Value::Atom(Arc::new(crate::object::reference::Atom::new(crate::object::reference::Sort::Atom, Value::Nil))));

@@ -42,6 +42,9 @@ pub(super) fn format(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outc
         to.push_str(&rest[..at]);
         let (place, after) = place(&rest[at + 1..])?;
         rest = after;
+        // Digits past those of the value are computed too.
+        let width = place.width + place.precision.unwrap_or(0);
+        machine.budget.step(1 + width / 4)?;
         let part = match place.conversion {
             'n' => "\n".to_owned(),
             '%' => padded(&place, "%".to_owned()),
@@ -60,6 +63,7 @@ pub(super) fn format(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outc
             }
         };
         machine.budget.text(part.len())?;
+        machine.budget.step(part.len() / 256)?;
         to.push_str(&part);
         if to.len() > TEXT_BYTES_MAX {
             return Err(EvalError::too_much_memory());

@@ -1,7 +1,7 @@
 //! Methods of Java's classes that configs call on texts, numbers, dates, exceptions and collections.
 
 use super::arguments::{integer, number, text};
-use super::strings::{self, index_of, last_index_of, required};
+use super::strings::{self, index_of, last_index_of, looked_at, required};
 use super::text::{pattern, too_hard};
 use crate::collections::element::Element as _;
 use crate::language::classes::{cannot_cast, class_of};
@@ -16,15 +16,15 @@ use crate::value::Value;
 natives! {
     /// Methods, each with the value that it is called on as its first argument.
     pub NATIVES = {
-        "toLowerCase", 1, 2, "A text in small letters.", |_, a| Ok(Value::from(text(&a[0])?.to_lowercase()));
-        "toUpperCase", 1, 2, "A text in capital letters.", |_, a| Ok(Value::from(text(&a[0])?.to_uppercase()));
-        "trim", 1, 1, "A text without spaces and control characters at its ends.", |_, a| Ok(Value::text(text(&a[0])?.trim_matches(|part| part <= ' ')));
-        "strip", 1, 1, "A text without white space at its ends.", |_, a| Ok(Value::text(text(&a[0])?.trim()));
-        "length", 1, 1, "How many UTF-16 units a text has.", |_, a| Ok(text(&a[0])?.encode_utf16().count().into());
+        "toLowerCase", 1, 2, "A text in small letters.", |m, a| { m.budget.text(text(&a[0])?.len())?; Ok(Value::from(looked_at(text(&a[0])?).to_lowercase())) };
+        "toUpperCase", 1, 2, "A text in capital letters.", |m, a| { m.budget.text(text(&a[0])?.len())?; Ok(Value::from(looked_at(text(&a[0])?).to_uppercase())) };
+        "trim", 1, 1, "A text without spaces and control characters at its ends.", |_, a| Ok(Value::text(looked_at(text(&a[0])?).trim_matches(|part| part <= ' ')));
+        "strip", 1, 1, "A text without white space at its ends.", |_, a| Ok(Value::text(looked_at(text(&a[0])?).trim()));
+        "length", 1, 1, "How many UTF-16 units a text has.", |_, a| Ok(looked_at(text(&a[0])?).encode_utf16().count().into());
         "isEmpty", 1, 1, "Whether a text or a collection is empty.", |m, a| Ok(m.seq(&a[0])?.is_nil().into());
-        "isBlank", 1, 1, "Whether a text has nothing but white space.", |_, a| Ok(text(&a[0])?.trim().is_empty().into());
+        "isBlank", 1, 1, "Whether a text has nothing but white space.", |_, a| Ok(looked_at(text(&a[0])?).trim().is_empty().into());
         "contains", 2, 2, "Whether a text has another one in it, or a collection a value.", |m, a| match &a[0] {
-            Value::Text(of) => Ok(of.contains(required(&a[1])?.as_str()).into()),
+            Value::Text(of) => Ok(looked_at(of).contains(required(&a[1])?.as_str()).into()),
             Value::Set(_) => { let key = m.realize(&a[1])?; Ok(m.lookup(&a[0], &key).is_some().into()) }
             other => {
                 let wanted = m.realize(&a[1])?;
@@ -38,7 +38,7 @@ natives! {
         "startsWith", 2, 2, "Whether a text begins with another one.", |_, a| Ok(text(&a[0])?.starts_with(text(&a[1])?.as_str()).into());
         "endsWith", 2, 2, "Whether a text ends with another one.", |_, a| Ok(text(&a[0])?.ends_with(text(&a[1])?.as_str()).into());
         "equals", 2, 2, "Whether two values are equal.", |m, a| Ok((m.realize(&a[0])? == m.realize(&a[1])?).into());
-        "equalsIgnoreCase", 2, 2, "Whether two texts are equal but for the case of letters.", |_, a| Ok((text(&a[0])?.to_lowercase() == text(&a[1])?.to_lowercase()).into());
+        "equalsIgnoreCase", 2, 2, "Whether two texts are equal but for the case of letters.", |_, a| Ok((looked_at(text(&a[0])?).to_lowercase() == looked_at(text(&a[1])?).to_lowercase()).into());
         "compareTo", 2, 2, "-1, 0 or 1: how two values compare.", |m, a| super::predicates::order(m, &a[0], &a[1]).map(|order| crate::compare::difference(&a[0], &a[1], order).into());
         "indexOf", 2, 3, "The first index of a text or a character in a text, or -1.", |_, a| {
             let from = a.get(2).map_or(Ok(0), integer)?;
@@ -57,6 +57,7 @@ natives! {
         "concat", 2, 2, "Two texts as one.", |m, a| super::text::joined(m, &[Value::Text(text(&a[0])?.clone()), Value::Text(text(&a[1])?.clone())], "", to_str).map(Value::from);
         "replace", 3, 3, "A text with all places replaced where another one is.", |m, a| {
             let (of, from, to) = (text(&a[0])?, to_str(&a[1]), to_str(&a[2]));
+            looked_at(of);
             m.budget.text(of.len() + of.matches(from.as_str()).count().saturating_mul(to.len()))?;
             Ok(Value::from(of.replace(&from, &to)))
         };
@@ -65,7 +66,7 @@ natives! {
         "matches", 2, 2, "Whether a regular expression matches all of a text.", |m, a| {
             let pattern = pattern(m, text(&a[1])?)?;
             let whole = super::text::regex(&pattern)?.whole().map_err(|reason| EvalError::throw(&class::PATTERN_SYNTAX, reason))?;
-            Ok(whole.is_match(text(&a[0])?.as_str()).map_err(too_hard)?.into())
+            Ok(whole.is_match(looked_at(text(&a[0])?)).map_err(too_hard)?.into())
         };
         "split", 2, 3, "The parts of a text between the places where a regular expression matches.", |m, a| {
             let pattern = pattern(m, text(&a[1])?)?;

@@ -249,7 +249,7 @@ pub(super) fn list_star(machine: &mut Machine<'_>, arguments: &mut [Value]) -> O
     Ok(seq)
 }
 
-fn subvec(_: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
+fn subvec(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     let Value::Vector(vector) = &arguments[0] else {
         return Err(cannot_cast(&arguments[0], &class::IPERSISTENT_VECTOR));
     };
@@ -259,6 +259,8 @@ fn subvec(_: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     let Some((start, end)) = range.filter(|(start, end)| start <= end && *end <= vector.len()) else {
         return Err(EvalError::new_index(end));
     };
+    machine.budget.step(1 + (end - start) / 8)?;
+    machine.budget.memory((end - start).saturating_mul(size_of::<Value>()))?;
     let items: Vector<Value> = (start..end).filter_map(|index| vector.get(index).cloned()).collect();
     Ok(Value::Vector(Arc::new(items)))
 }
@@ -266,7 +268,10 @@ fn subvec(_: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 pub(super) fn length(machine: &mut Machine<'_>, of: &Value) -> Outcome<usize> {
     Ok(match of {
         Value::Nil => 0,
-        Value::Text(text) => text.encode_utf16().count(),
+        Value::Text(text) => {
+            machine.budget.step(1 + text.len() / 64)?;
+            text.encode_utf16().count()
+        }
         Value::Vector(vector) => vector.len(),
         Value::List(list) => list.len(),
         Value::Map(map) => map.len(),

@@ -28,7 +28,7 @@ natives! {
         };
         "replace", 3, 3, "A text with all places replaced where a text, a character or a regular expression is.", |m, a| replace(m, a, true);
         "replace-first", 3, 3, "A text with the first place replaced where a text, a character or a regular expression is.", |m, a| replace(m, a, false);
-        "re-quote-replacement", 1, 1, "A text that replaces as it is.", |_, a| Ok(Value::from(to_str(&a[0]).replace('\\', "\\\\").replace('$', "\\$")));
+        "re-quote-replacement", 1, 1, "A text that replaces as it is.", |_, a| Ok(Value::from(looked_at(&to_str(&a[0])).replace('\\', "\\\\").replace('$', "\\$")));
         "upper-case", 1, 1, "A text in capital letters.", |m, a| changed(m, &a[0], str::to_uppercase);
         "lower-case", 1, 1, "A text in small letters.", |m, a| changed(m, &a[0], str::to_lowercase);
         "capitalize", 1, 1, "A text whose first letter is a capital one, and the others small.", |m, a| changed(m, &a[0], |text| {
@@ -40,10 +40,10 @@ natives! {
         "trimr", 1, 1, "A text without white space at its end.", |m, a| changed(m, &a[0], |text| text.trim_end_matches(is_space).to_owned());
         "trim-newline", 1, 1, "A text without line ends at its end.", |m, a| changed(m, &a[0], |text| text.trim_end_matches(['\n', '\r']).to_owned());
         "reverse", 1, 1, "A text from its end to its beginning.", |m, a| changed(m, &a[0], |text| text.chars().rev().collect());
-        "blank?", 1, 1, "Whether a text is nil or has nothing but white space.", |_, a| Ok((a[0].is_nil() || text(&a[0])?.chars().all(is_space)).into());
+        "blank?", 1, 1, "Whether a text is nil or has nothing but white space.", |_, a| Ok((a[0].is_nil() || looked_at(text(&a[0])?).chars().all(is_space)).into());
         "starts-with?", 2, 2, "Whether a text begins with another one.", |_, a| Ok(required(&a[0])?.starts_with(text(&a[1])?.as_str()).into());
         "ends-with?", 2, 2, "Whether a text ends with another one.", |_, a| Ok(required(&a[0])?.ends_with(text(&a[1])?.as_str()).into());
-        "includes?", 2, 2, "Whether a text has another one in it.", |_, a| Ok(required(&a[0])?.contains(text(&a[1])?.as_str()).into());
+        "includes?", 2, 2, "Whether a text has another one in it.", |_, a| Ok(looked_at(&required(&a[0])?).contains(text(&a[1])?.as_str()).into());
         "index-of", 2, 3, "The first index of a text or a character in a text, or nil.", |_, a| {
             let text = required(&a[0])?;
             let from = a.get(2).map_or(Ok(0), integer)?;
@@ -87,7 +87,14 @@ fn changed(machine: &mut Machine<'_>, value: &Value, change: impl Fn(&str) -> St
     let text = required(value)?;
     // A letter may become three.
     machine.budget.text(text.len())?;
+    machine.budget.step(1 + text.len() / 64)?;
     Ok(Value::from(change(&text)))
+}
+
+/// Counts the effort of going through a text.
+pub(super) fn looked_at(text: &str) -> &str {
+    crate::effort::spend(text.len() / 8);
+    text
 }
 
 /// The index in bytes of an index in UTF-16 units; `None` past the end.
@@ -111,11 +118,13 @@ fn unit_index(text: &str, bytes: usize) -> i64 {
 }
 
 pub(super) fn index_of(text: &str, part: &str, from: i64) -> Option<i64> {
+    looked_at(text);
     let from = byte_index(text, from.max(0))?;
     text[from..].find(part).map(|found| unit_index(text, from + found))
 }
 
 pub(super) fn last_index_of(text: &str, part: &str, from: i64) -> Option<i64> {
+    looked_at(text);
     let end = byte_index(text, from).unwrap_or(text.len()).saturating_add(part.len());
     let mut end = end.min(text.len());
     while !text.is_char_boundary(end) {
@@ -129,7 +138,7 @@ pub(super) fn substring(machine: &mut Machine<'_>, arguments: &mut [Value]) -> O
     let source = text(&arguments[0])?;
     let start = integer(&arguments[1])?;
     let end = arguments.get(2).map(integer).transpose()?;
-    let length = source.encode_utf16().count();
+    let length = looked_at(source).encode_utf16().count();
     let range = byte_index(source, start).zip(end.map_or(Some(source.len()), |end| byte_index(source, end)));
     let Some((from, to)) = range.filter(|(from, to)| from <= to) else {
         let end = end.unwrap_or_else(|| i64::try_from(length).unwrap_or(i64::MAX));

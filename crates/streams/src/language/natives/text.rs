@@ -124,6 +124,7 @@ pub(super) fn joined(
         let value = machine.realize(value)?;
         let part = text(&value);
         machine.budget.text(part.len() + separator.len())?;
+        machine.budget.step((part.len() + separator.len()) / 256)?;
         if index > 0 {
             all.push_str(separator);
         }

@@ -56,11 +56,59 @@ fn a_ttl_over_the_idle_time_keeps_a_fork() {
 }
 
 #[test]
-fn events_of_new_keys_are_dropped_at_the_limit_of_forks() {
-    let mut rig = Rig::with_limits("(by :host (counter out))", Limits { forks: 2, ..Limits::default() });
-    rig.run("^a,m1 ^b,m1 ^c,m1 ^a,m1");
-    assert_eq!(rig.outputs(), "m1,^a m1,^b m2,^a");
-    assert_eq!((rig.graph.counts().of(Limit::ForksFull), rig.graph.counts().forks()), (1, 2));
+fn a_new_key_at_the_limit_of_forks_takes_the_place_of_the_one_that_is_idle_longest() {
+    let mut rig = Rig::with_limits("(by :host (counter out))", Limits { forks: 3, ..Limits::default() });
+    rig.run("^a,m1 +1 ^b,m1 +1 ^c,m1 +1 ^a,m1 +1");
+    assert_eq!((rig.graph.counts().of(Limit::ForkEvicted), rig.graph.counts().forks()), (0, 3));
+    // b goes, then c, then a: in the order of their last events.
+    rig.run("^d,m1 +1 ^e,m1 +1 ^a,m1 +1 ^b,m1");
+    assert_eq!(rig.outputs(), "m1,^a @1 m1,^b @2 m1,^c @3 m2,^a @4 m1,^d @5 m1,^e @6 m3,^a @7 m1,^b");
+    assert_eq!((rig.graph.counts().of(Limit::ForkEvicted), rig.graph.counts().forks()), (3, 3));
+    assert_eq!(rig.graph.counts().of(Limit::ForksFull), 0);
+}
+
+#[test]
+fn the_longest_idle_forks_go_first_when_many_are_evicted() {
+    let mut rig = Rig::with_limits("(by :host (counter out))", Limits { forks: 100, ..Limits::default() });
+    // The second half has another event, so that the first half goes first.
+    let hosts = |from: usize, to: usize| {
+        (from..to).map(|host| format!("^h{host},m1 +1")).collect::<Vec<_>>().join(" ")
+    };
+    rig.run(&hosts(0, 100));
+    rig.run(&hosts(50, 100));
+    rig.run(&hosts(100, 150));
+    rig.outputs();
+    assert_eq!(rig.graph.counts().of(Limit::ForkEvicted), 50);
+    rig.run(&hosts(50, 100));
+    assert_eq!(rig.graph.counts().of(Limit::ForkEvicted), 50, "none of these was evicted");
+    assert!(
+        rig.outputs().split(' ').filter(|word| !word.starts_with('@')).all(|event| event.starts_with("m3"))
+    );
+}
+
+#[test]
+fn an_event_is_dropped_if_other_streams_have_all_forks() {
+    let mut rig = Rig::with_limits(
+        "(sdo (by :host (counter out)) (by :service (counter out)))",
+        Limits { forks: 2, ..Limits::default() },
+    );
+    rig.run("^a,m1 ^b,m1");
+    // The second stream got its one fork by nobody's eviction, and the first one evicts its own.
+    assert_eq!(rig.outputs(), "m1,^a m1,^a m1,^b m2,^b");
+    let mut rig = Rig::with_limits("(by :host (counter out))", Limits { forks: 0, ..Limits::default() });
+    rig.run("^a,m1");
+    assert_eq!((rig.outputs().as_str(), rig.graph.counts().of(Limit::ForksFull)), ("", 1));
+}
+
+#[test]
+fn timers_of_removed_forks_are_cancelled() {
+    let limits = Limits { forks: 10, ..Limits::default() };
+    let mut rig = Rig::with_limits("(by :host (rate 3600 out))", limits);
+    for host in 0..5_000 {
+        rig.run(&format!("^h{host},m1t0l100000"));
+    }
+    assert_eq!(rig.graph.counts().forks(), 10);
+    assert!(rig.graph.timers() < 1_100, "{} timers of 10 forks", rig.graph.timers());
 }
 
 #[test]

@@ -183,3 +183,39 @@ fn an_event_and_a_timer_have_one_budget_for_all_functions_that_they_reach() {
             && caught.iter().all(|caught| matches!(caught.error.reason(), Reason::TooManySteps))
     );
 }
+
+#[test]
+fn values_that_one_event_leads_to_have_a_limit() {
+    let stream = "(smapcat (fn [n] (range n)) (smapcat (fn [_] (range 10)) out))";
+    let table = [(111, 0), (110, 1), (50, 11)];
+    for (pushes, refused) in table {
+        let mut rig = Rig::with_limits(stream, Limits { pushes, ..Limits::default() });
+        rig.run("10");
+        let got = rig.outputs().split_whitespace().count() as u64;
+        assert_eq!((rig.graph.counts().of(Limit::PushesFull), got > 0), (refused, true), "{pushes}");
+        rig.run("1");
+        assert!(!rig.outputs().is_empty(), "the next event has its own limit");
+    }
+}
+
+#[test]
+fn exact_ratios_become_doubles_where_they_have_too_many_bits() {
+    for stream in ["(mean-over-time [out])", "(counter out)", "(sum-over-time out)"] {
+        let mut rig = Rig::new(stream);
+        for number in 1..2_000_i64 {
+            // Sums of 1/n: their denominators have all primes up to n.
+            let metric = crate::nodes::fields::divide(
+                &crate::number::Number::Int(1),
+                &crate::number::Number::Int(2 * number + 1),
+            );
+            let mut event = crate::event::Event::default();
+            event.set(crate::event::Field::Metric, metric.unwrap().into());
+            rig.push(&crate::value::Value::Event(std::sync::Arc::new(event)));
+        }
+        let outputs = rig.outputs();
+        let (first, last) = (outputs.split(' ').next().unwrap(), outputs.split(' ').next_back().unwrap());
+        assert!(first == "m1/3" && !last.contains('/'), "{stream}: {first} {last}");
+        let longest = outputs.split(' ').map(str::len).max().unwrap();
+        assert!((500..700).contains(&longest), "{stream}: {longest} bytes");
+    }
+}

@@ -117,7 +117,7 @@ impl Running {
 }
 
 /// The mistakes of a config that cannot be loaded.
-fn mistakes(config: &str) -> String {
+pub(crate) fn mistakes(config: &str) -> String {
     match Running::load(config, &[]) {
         Ok(_) => panic!("{config}: it was loaded"),
         Err(error) => error.to_string(),
