@@ -13,7 +13,7 @@ use num_traits::Zero;
 use crate::event::{Event, Field};
 use crate::number::Number;
 use crate::object::pattern::Pattern;
-use crate::object::time::Moment;
+use crate::object::time::{Moment, Zone};
 use crate::symbol::Symbol;
 use crate::value::Value;
 
@@ -100,6 +100,9 @@ impl Archive {
             Value::Moment(moment) => {
                 self.bytes.push(if moment.is_joda { tag::JODA_DATE } else { tag::DATE });
                 self.number(moment.milliseconds.cast_unsigned());
+                if moment.is_joda {
+                    self.text(moment.zone.name().as_bytes());
+                }
             }
             Value::Seq(_)
             | Value::Closure(_)
@@ -275,9 +278,11 @@ impl<'b> Reader<'b> {
             }
             tag::EVENT => Value::Event(Arc::new(self.event(inner)?)),
             tag::PATTERN => Value::Pattern(Arc::new(Pattern::new(self.str()?).map_err(|_| Damaged)?)),
-            tag @ (tag::DATE | tag::JODA_DATE) => {
+            tag::DATE => Value::Moment(Arc::new(Moment::date(self.number()?.cast_signed()))),
+            tag::JODA_DATE => {
                 let milliseconds = self.number()?.cast_signed();
-                Value::Moment(Arc::new(Moment { milliseconds, is_joda: tag == tag::JODA_DATE }))
+                let zone = Zone::find(&self.str()?).ok_or(Damaged)?;
+                Value::Moment(Arc::new(Moment::joda(milliseconds, zone)))
             }
             _ => return Err(Damaged),
         })
@@ -373,6 +378,19 @@ mod tests {
             for end in 0..archive.bytes.len() {
                 assert!(Reader::new(&archive.bytes[..end]).value().is_err(), "{text} cut at {end}");
             }
+        }
+    }
+
+    #[test]
+    fn dates_keep_their_zone() {
+        for zone in [Zone::UTC, Zone::Fixed(-5_400), Zone::find("Europe/Berlin").expect("a zone")] {
+            let mut archive = Archive::default();
+            archive.value(&Value::Moment(Arc::new(Moment::joda(-7, zone))));
+            let read = Reader::new(&archive.bytes).value();
+            assert!(
+                matches!(read, Ok(Value::Moment(moment)) if *moment == Moment::joda(-7, zone)),
+                "{zone:?}"
+            );
         }
     }
 
