@@ -217,15 +217,28 @@ pub(crate) struct StatsdProxyArgs {
 
 /// `staunch riemann`
 ///
-/// Riemann's own command line: `riemann start FILE`, `riemann test FILE [NAMESPACES]`.
+/// Riemann's own command line: `riemann start FILE`, `riemann test FILE [NAMESPACES]`; and `riemann replay FILE --from EVENTS`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "test: run the tests of the config; NAMESPACES is a regular expression [default: .*-test]"
+    after_help = "test: run the tests of the config; NAMESPACES is a regular expression [default: .*-test]\n\
+                  replay: show what the config would have done with recorded events"
 )]
 pub(crate) struct RiemannArgs {
-    /// `start`, the default, or `test`; then the config [default: riemann.config, or else /etc/riemann/riemann.config].
-    #[arg(value_name = "start|test] [FILE")]
+    /// `start`, the default, `test` or `replay`; then the config [default: riemann.config, or else /etc/riemann/riemann.config].
+    #[arg(value_name = "start|test|replay] [FILE")]
     words: Vec<String>,
+    /// With replay: the events, as `event_file` writes them, or messages of Riemann's clients, each after its length.
+    #[arg(long, value_name = "EVENTS")]
+    pub(crate) from: Option<PathBuf>,
+    /// With replay: show only what differs from this config.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) against: Option<PathBuf>,
+    /// With replay: so many seconds go by after the last event.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=31_536_000))]
+    pub(crate) seconds_after: u32,
+    /// With replay: print each action as an object of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
     /// With test: also write the report as JUnit's XML.
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
@@ -244,6 +257,8 @@ pub(crate) enum RiemannVerb {
     Start(PathBuf),
     /// Runs the tests of a config, in the namespaces that match.
     Test(PathBuf, Option<String>),
+    /// Runs recorded events through a config.
+    Replay(PathBuf),
 }
 
 impl RiemannArgs {
@@ -262,8 +277,10 @@ impl RiemannArgs {
             ["test"] => Ok(RiemannVerb::Test(default(), None)),
             ["test", file] => Ok(RiemannVerb::Test(file.into(), None)),
             ["test", file, namespaces] => Ok(RiemannVerb::Test(file.into(), Some(namespaces.to_owned()))),
+            ["replay"] => Ok(RiemannVerb::Replay(default())),
+            ["replay", file] => Ok(RiemannVerb::Replay(file.into())),
             ["start", file] | [file] => Ok(RiemannVerb::Start(file.into())),
-            [..] => Err(format!("expected [start|test] [FILE], and got: {}", words.join(" "))),
+            [..] => Err(format!("expected [start|test|replay] [FILE], and got: {}", words.join(" "))),
         }
     }
 }
@@ -280,6 +297,7 @@ fn words_of_riemann_are_a_verb_and_a_file() {
     }
     assert_eq!(verb("staunch riemann test a"), Ok(RiemannVerb::Test("a".into(), None)));
     assert_eq!(verb("staunch riemann test a b.*"), Ok(RiemannVerb::Test("a".into(), Some("b.*".into()))));
+    assert_eq!(verb("staunch riemann replay a --from b"), Ok(RiemannVerb::Replay("a".into())));
     assert!(verb("staunch riemann stop a b").is_err());
 }
 

@@ -378,8 +378,23 @@ pub(crate) fn riemann(file: &Path) -> anyhow::Result<Loaded> {
 /// # Errors
 /// When the file cannot be read.
 pub(crate) fn riemann_tests(file: &Path) -> anyhow::Result<(Evaluated, Loaded)> {
+    without_plan(file, evaluate_tests)
+}
+
+/// The same for a config that is run alone.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn riemann_alone(file: &Path) -> anyhow::Result<(Evaluated, Loaded)> {
+    without_plan(file, evaluate)
+}
+
+fn without_plan(
+    file: &Path,
+    evaluate: fn(&Path, riemann_files::ReadText, String) -> Evaluated,
+) -> anyhow::Result<(Evaluated, Loaded)> {
     let (name, text) = read(file)?;
-    let evaluated = evaluate_tests(file, read_text, hostname());
+    let evaluated = evaluate(file, read_text, hostname());
     let mut loaded =
         Loaded { name, text, more: Vec::new(), watched: Vec::new(), plan: None, diagnostics: Vec::new() };
     let said = evaluated.said.clone();

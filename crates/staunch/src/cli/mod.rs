@@ -13,6 +13,7 @@ mod links;
 pub(crate) mod load;
 mod log_format;
 mod manual;
+pub(crate) mod riemann_replay;
 pub(crate) mod riemann_test;
 mod run;
 #[cfg(windows)]

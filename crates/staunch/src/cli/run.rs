@@ -9,7 +9,7 @@ use config::plan::Plan;
 
 use super::args::{FanoutArgs, HotRestart, RiemannArgs, RiemannVerb, RunArgs, StatsdArgs, StatsdProxyArgs};
 use super::load::{self, Loaded, set_ports};
-use super::{MISTAKES, riemann_test};
+use super::{MISTAKES, riemann_replay, riemann_test};
 use crate::admin::HttpOption;
 use crate::daemon::reload::change::Watched;
 use crate::daemon::{self, Reread, Start};
@@ -71,6 +71,7 @@ pub(crate) fn riemann(args: &RiemannArgs) -> anyhow::Result<ExitCode> {
         RiemannVerb::Test(file, namespaces) => {
             return riemann_test::test(&file, namespaces.as_deref(), args.junit.as_ref());
         }
+        RiemannVerb::Replay(file) => return riemann_replay::replay(&file, args),
     };
     let ports = args.ports.clone();
     let http = HttpOption::http(ports.http.is_none());

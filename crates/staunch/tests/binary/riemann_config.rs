@@ -191,3 +191,72 @@ fn the_tests_of_a_config_are_run_and_reported() {
         assert!(xml.contains("<testcase name=\"high\" classname=\"riemann.config-test\">"), "{xml}");
     }
 }
+
+/// Runs the command in a folder with these files. The exit code, standard output and standard error.
+fn replay(files: &[(&str, &[u8])], args: &str) -> (Option<i32>, String, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).expect("it can be written");
+    }
+    let mut command = std::process::Command::new(STAUNCH);
+    command.args(["riemann", "replay"]).args(args.split(' ')).current_dir(folder.path());
+    let output = command.output().expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it is UTF-8");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn recorded_events_show_what_a_config_would_have_done_and_what_another_one_would_not() {
+    let config = |over: f64, window: u32| {
+        format!(
+            "(instrumentation {{:enabled? false}})\n(streams (where (> metric {over}) (staunch/output \"alerts\"))\n\
+             (fixed-time-window {window} (smap count (fn [n] (warn \"in a window:\" n)))))"
+        )
+    };
+    let line = |time: i64, metric: f64| {
+        format!("{{\"host\":\"h\",\"metric\":{metric},\"time\":{time},\"x\":\"y\"}}\n")
+    };
+    let lines: String = (0..4).map(|at| line(1_700_000_000 + at * 10, at as f64 / 4.0)).collect();
+    let (one, other) = (config(0.4, 30), config(0.6, 30));
+    let files = [("a", one.as_bytes()), ("b", other.as_bytes()), ("events", lines.as_bytes())];
+    let (code, out, err) = replay(&files, "a --from events --seconds-after 60");
+    let event = |second: u32, metric: f64| {
+        format!(
+            "2023-11-14T22:13:{second}.000Z  alerts  {{\"host\":\"h\",\"service\":null,\"state\":null,\"description\":null,\
+             \"metric\":{metric},\"tags\":null,\"time\":\"2023-11-14T22:13:{second}.000Z\",\"ttl\":null,\"x\":\"y\"}}\n"
+        )
+    };
+    let window = "2023-11-14T22:13:50.000Z  log warn  in a window: 3\n";
+    assert_eq!((code, &*out), (Some(0), &*[&event(40, 0.5), &event(50, 0.75), window].concat()), "{err}");
+    assert!(err.contains("4 events: 3 actions; exceptions: 0"), "{err}");
+    let (code, out, err) = replay(&files, "b --against a --from events");
+    assert_eq!((code, out), (Some(1), format!("- {}", event(40, 0.5))), "{err}");
+    let (code, out, err) = replay(&files, "a --against a --from events");
+    assert_eq!((code, &*out), (Some(0), ""), "{err}");
+    assert!(err.contains("no difference"), "{err}");
+    // Messages of clients give the same as lines.
+    let messages: Vec<u8> = (0..3).flat_map(|at| message("s", at, 5.0, None)).collect();
+    let (code, out, err) = replay(&[("a", one.as_bytes()), ("events", &messages)], "a --from events --json");
+    assert_eq!(code, Some(0), "{err}");
+    let actions: Vec<serde_json::Value> =
+        out.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect();
+    assert_eq!(actions.len(), 2, "{out}");
+    assert_eq!((&actions[1]["output"], &actions[1]["action"]["metric"]), (&"alerts".into(), &2.into()));
+}
+
+#[test]
+fn recorded_events_that_cannot_be_read_are_an_error_with_their_place() {
+    let config = b"(streams prn)";
+    let table: [(&[u8], &str); 5] = [
+        (b"{\"time\":1}\n{\"time\":\n", "events: line 2"),
+        (b"[1]", "events: line 1: it is no object"),
+        (b"\x00\x00\x00\x05abc", "events: message 1"),
+        (b"\x00\x00\x00\x03\xff\xff\xff", "events: message 1: it is no message of Riemann's"),
+        (b"", "events has no events"),
+    ];
+    for (events, says) in table {
+        let (code, _, err) = replay(&[("a", config), ("events", events)], "a --from events");
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains(says), "{says}: {err}");
+    }
+}

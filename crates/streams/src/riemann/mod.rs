@@ -19,6 +19,7 @@ pub mod outputs;
 mod publishing;
 mod reaper;
 pub mod record;
+pub mod replay;
 mod services;
 pub mod state;
 pub mod surroundings;
