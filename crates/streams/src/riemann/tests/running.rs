@@ -116,6 +116,14 @@ fn functions_look_into_the_index() {
 }
 
 #[test]
+fn the_index_is_a_sequence_of_its_events() {
+    let config = "(def i (index))
+        (streams i (fn [e] (print (sort (map :service i)) (count (seq (:index @core))) (some :metric i) \";\")))";
+    assert_eq!(Running::new(config).run("a,m1t1 b,m2t1").out(), "(a) 1 1 ;(a b) 2 1 ;");
+    assert_eq!(Running::new("(def i (index)) (streams (fn [e] (print (seq i))))").run("a,t1").out(), "nil");
+}
+
+#[test]
 fn delete_from_index_deletes_by_key_or_by_fields() {
     let config =
         |delete: &str| format!("(def i (index)) (streams (where (state \"gone\") {delete} (else i)))");
