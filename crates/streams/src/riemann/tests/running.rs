@@ -68,6 +68,22 @@ fn expired_events_leave_the_index_and_go_through_the_streams() {
 }
 
 #[test]
+fn expired_events_have_only_the_fields_that_are_kept() {
+    let table = [
+        ("", "(host service state time)"),
+        ("{:keep-keys [:service :tags :dc]}", "(dc service state time)"),
+        ("{:keep-keys :all}", "(dc description host metric service state tags time ttl)"),
+    ];
+    for (keep, want) in table {
+        let shown = "(fn [e] (print (sort (map name (keys e)))))";
+        let config = format!("(periodically-expire 5 {keep}) (streams (index) (expired {shown}))");
+        assert_eq!(Running::new(&config).run("a,t1l1,^x,dc=eu +10").out(), want, "{keep}");
+    }
+    let config = "(streams (fn [e] (print (sort (map name (keys (common/expire e)))))))";
+    assert_eq!(Running::new(config).run("a,t1,m1").out(), "(service state time)");
+}
+
+#[test]
 fn a_sweep_of_many_events_is_done_in_slices() {
     let mut running = Running::new(
         "(periodically-expire 5) (let [n (atom 0)] (def n n) (streams (index) (expired (fn [_] (swap! n inc)))))",
