@@ -64,6 +64,7 @@ mod reload;
 mod restart;
 mod riemann;
 mod riemann_config;
+mod riemann_corpus;
 mod riemann_state;
 mod room;
 mod sources;

@@ -491,7 +491,9 @@ impl Graph {
     }
 
     fn catch(&mut self, parent: NodeId, node: NodeId, error: EvalError, value: &Value) {
-        let rescue = self.slot(node).and_then(|slot| slot.rescue).filter(|rescue| *rescue != node);
+        // A stream that was made elsewhere has the handler of the stream that passes to it.
+        let handler = |node| self.slot(node).and_then(|slot| slot.rescue);
+        let rescue = handler(node).or_else(|| handler(parent)).filter(|rescue| *rescue != node);
         let event = rescue.map(|rescue| (rescue, exception_event(&error, value, self.now_us)));
         let Some((rescue, event)) = event else {
             return self.keep_caught(Caught { parent, node, error, value: value.clone() });

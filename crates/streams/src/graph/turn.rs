@@ -119,6 +119,14 @@ impl Turn<'_> {
         self.graph.call(function, args)
     }
 
+    /// The same with all sequences inside computed: for values that the node compares, takes apart or passes.
+    ///
+    /// # Errors
+    /// What it throws, also if a sequence has no end.
+    pub fn value_of(&mut self, function: &Value, args: &[Value]) -> Outcome {
+        self.graph.value_of(function, args)
+    }
+
     /// Makes nodes, as the body of `by` does. They belong to this node, until [`Turn::drop_nodes`].
     ///
     /// # Errors

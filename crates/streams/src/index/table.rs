@@ -135,6 +135,11 @@ impl Index {
         }
     }
 
+    /// All events.
+    pub fn events(&self) -> impl Iterator<Item = &Arc<Event>> {
+        (0..self.entries.end()).filter_map(|slot| Some(&self.entries.get(slot)?.event))
+    }
+
     /// The event of a key.
     pub fn lookup(&self, host: &Value, service: &Value) -> Option<&Arc<Event>> {
         let hash = self.keys.hash(host, service)?;

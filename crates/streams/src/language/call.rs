@@ -66,6 +66,9 @@ impl Machine<'_> {
             }
             Value::Stream(stream) => {
                 let [value] = arguments else { return Err(arity(arguments.len(), function)) };
+                if value.shape().lazy {
+                    *value = self.realize(value)?;
+                }
                 self.budget.enter()?;
                 let result = self.graph.push_owned(*stream, value);
                 self.budget.leave();
@@ -159,6 +162,18 @@ impl Graph {
                 machine.call_closure(closure, arguments.len())
             }
             other => machine.call(other, &mut arguments.to_vec()),
+        }
+    }
+
+    /// What [`Graph::call`] gives, with all sequences inside computed: streams compare values and take them apart.
+    ///
+    /// # Errors
+    /// As those of a call, also for a sequence without an end.
+    pub fn value_of(&mut self, function: &Value, arguments: &[Value]) -> Outcome {
+        let value = self.call(function, arguments)?;
+        match value.shape().lazy {
+            false => Ok(value),
+            true => Machine::within(self).realize(&value),
         }
     }
 }

@@ -117,8 +117,22 @@ impl Machine<'_> {
                 let entries = event_entries(event).map(|(key, value)| entry(key, value));
                 Source::Vector(Arc::new(entries.collect()), 0)
             }
+            Value::Stream(stream) if self.graph.surroundings.index_stream == Some(*stream) => {
+                Source::Vector(Arc::new(self.indexed()?), 0)
+            }
             other => return Err(no_seq(other)),
         }))
+    }
+
+    /// The events of the index, which is a stream and a sequence (spec riemann §4.1).
+    fn indexed(&mut self) -> Outcome<Vector<Value>> {
+        let Some(index) = &self.graph.surroundings.index else { return Ok(Vector::default()) };
+        if index.len() > ITEMS_MAX {
+            return Err(EvalError::too_much_memory());
+        }
+        self.graph.evaluation.budget.step(index.len())?;
+        self.graph.evaluation.budget.memory(index.len().saturating_mul(size_of::<Value>()))?;
+        Ok(index.events().map(|event| Value::Event(Arc::clone(event))).collect())
     }
 
     /// The first value and what comes after it; `None` of an empty one.

@@ -7,7 +7,7 @@ use arcstr::{ArcStr, literal};
 
 use crate::arithmetic::{self, ArithmeticError};
 use crate::collections::seq::Seq;
-use crate::event::{Event, Field};
+use crate::event::Field;
 use crate::language::error::{EvalError, Outcome};
 use crate::number::Number;
 use crate::object::class;
@@ -308,15 +308,14 @@ pub fn expires_at(value: &Value) -> Outcome<Option<Number>> {
     time(value)?.map(|time| add(time, ttl)).transpose()
 }
 
-/// The event that says that another one has expired (spec riemann §3.3).
+/// The event that says that another one has expired (spec riemann §3.3): a map that has no other fields.
 pub fn expire(value: &Value, now_us: i64) -> Value {
-    let mut event = Event::default();
-    for field in [Field::Host, Field::Service] {
-        event.set(field, get(value, field).clone());
-    }
-    event.set(Field::State, Value::Text(literal!("expired")));
-    event.set(Field::Time, Value::of_time_us(now_us));
-    Value::Event(Arc::new(event))
+    let kept = [Field::Host, Field::Service].map(|field| (keyword(field), get(value, field).clone()));
+    let new = [
+        (keyword(Field::State), Value::Text(literal!("expired"))),
+        (keyword(Field::Time), Value::of_time_us(now_us)),
+    ];
+    Value::map(kept.into_iter().filter(|(_, value)| !value.is_nil()).chain(new))
 }
 
 /// Most numbers of a `range` that are taken at once.

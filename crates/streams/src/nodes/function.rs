@@ -65,7 +65,7 @@ impl Function {
                 let values: Outcome<Vec<Value>> = keys.iter().map(|key| key.call(value, turn)).collect();
                 values.map(Value::vector)
             }
-            Function::Value(function) => turn.call(function, std::slice::from_ref(value)),
+            Function::Value(function) => turn.value_of(function, std::slice::from_ref(value)),
         }
     }
 }

@@ -181,7 +181,7 @@ impl Node for Reduce {
             self.so_far = Some(std::mem::take(value));
             return Ok(true);
         };
-        let next = turn.call(&self.function, &[so_far.clone(), value.clone()])?;
+        let next = turn.value_of(&self.function, &[so_far.clone(), value.clone()])?;
         self.so_far = Some(next.clone());
         turn.emit(next);
         Ok(true)
@@ -218,7 +218,7 @@ struct Adjust {
 impl Node for Adjust {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         self.arguments[0] = fields::named(value, &self.field).clone();
-        let new = turn.call(&self.function, &self.arguments)?;
+        let new = turn.value_of(&self.function, &self.arguments)?;
         fields::set_named(value, &self.field, new)?;
         turn.emit(std::mem::take(value));
         Ok(true)

@@ -86,8 +86,11 @@ pub(super) fn exception_stream(args: &mut Args<'_>) -> Outcome {
     let make = args.take()?;
     let made = args.graph.with_rescue(handler, |graph| graph.call(make, &[]))?;
     let children = fields::items(&made).unwrap_or_else(|| vec![made.clone()]);
-    let children: Vec<_> = children.iter().map(|child| args.graph.child(child)).collect();
-    Ok(args.add_with(Pass, &[&children]))
+    // Functions among them become streams here, and streams among them may have been made elsewhere.
+    Ok(args.graph.with_rescue(handler, |graph| {
+        let children: Vec<_> = children.iter().map(|child| graph.child(child)).collect();
+        Value::Stream(graph.add(Box::new(Pass), &[&children]))
+    }))
 }
 
 /// What a [`Choose`] looks at.

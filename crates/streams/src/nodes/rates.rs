@@ -170,7 +170,7 @@ impl Node for FoldInterval {
             return Ok(());
         }
         let values: Outcome<Vec<Value>> = events.iter().map(|event| self.field.call(event, turn)).collect();
-        let folded = turn.call(&self.function, &[Value::vector(values?)])?;
+        let folded = turn.value_of(&self.function, &[Value::vector(values?)])?;
         let mut event = events.last().cloned().unwrap_or_default();
         match &self.field {
             Function::Field(field) => fields::set(&mut event, *field, folded)?,

@@ -5,8 +5,11 @@ use super::{
     by, changes, counters, filling, latest, mapping, parts, plumbing, ranking, rates, routing, throttling,
     windows,
 };
+use crate::collections::element::Element as _;
 use crate::function::{Arity, Native};
-use crate::language::machine::Run;
+use crate::language::error::Outcome;
+use crate::language::machine::{Machine, Run};
+use crate::value::Value;
 
 /// Which time a stream goes by (spec riemann §8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +67,14 @@ const fn exact(min: usize, max: usize) -> Arity {
 use Clock::{Both, Count, Event, No, Server};
 use Tier::{Often, Seldom, Sometimes};
 
+/// Computes the sequences among the arguments, such as the tags of `(tag (map …) …)`.
+fn compute(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome<()> {
+    for argument in arguments.iter_mut().filter(|argument| argument.shape().lazy) {
+        *argument = machine.realize(argument)?;
+    }
+    Ok(())
+}
+
 macro_rules! streams {
     ($($name:literal $arity:expr, $tier:expr, $clock:expr, $arguments:literal, $doc:literal, $make:expr;)*) => {
         /// All streams.
@@ -72,7 +83,10 @@ macro_rules! streams {
                 name: $name,
                 arity: $arity,
                 doc: $doc,
-                code: &Run(|machine, arguments| $make(&mut Args::new(machine.graph, $name, arguments))),
+                code: &Run(|machine, arguments| {
+                    compute(machine, arguments)?;
+                    $make(&mut Args::new(machine.graph, $name, arguments))
+                }),
             },
             tier: $tier,
             clock: $clock,

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use super::declared::Reaper;
 use super::surroundings::INDEX_CHANNEL;
 use super::{publishing, timing};
+use crate::event::Event;
 use crate::graph::{Graph, Node, TimerId, Turn};
-use crate::index::{Age, SWEEP_EVENTS, expired_event};
+use crate::index::{Age, KeepKeys, SWEEP_EVENTS, expired_event};
 use crate::language::error::{EvalError, Outcome};
 use crate::language::host::Level;
+use crate::language::sequence::event_entries;
 use crate::value::Value;
 
 /// See the module's header.
@@ -53,7 +55,7 @@ impl Node for Sweep {
                 continue;
             }
             graph.surroundings.figures.expired += 1;
-            let event = Value::Event(Arc::new(expired_event(&expired.event, &now, &self.reaper.keep)));
+            let event = reaped(expired_event(&expired.event, &now, &self.reaper.keep), &self.reaper.keep);
             if let Err(error) = publishing::publish(graph, &Value::Text(INDEX_CHANNEL), &event) {
                 failed = Some(error);
             }
@@ -61,6 +63,14 @@ impl Node for Sweep {
         }
         self.again(done, turn);
         failed.map_or(Ok(()), Err::<(), EvalError>)
+    }
+}
+
+/// Fields that are not kept are not there either, also not as nil: the event is a map, as Riemann's is (spec riemann §3.4).
+fn reaped(event: Event, keep: &KeepKeys) -> Value {
+    match keep {
+        KeepKeys::All => Value::Event(Arc::new(event)),
+        KeepKeys::Fields(_) => Value::map(event_entries(&event).filter(|(_, value)| !value.is_nil())),
     }
 }
 

@@ -135,6 +135,14 @@ fn a_handler_gets_the_event_and_the_exception_though_the_stream_had_the_event() 
         rig.run("a");
         assert_eq!(rig.outputs(), "a-no", "{stream}");
     }
+    for stream in ["(fn [e] (/ 1 0))", "(sdo (fn [e] (/ 1 0)))", "elsewhere"] {
+        let handler = "(fn [e] (note (:event e)))";
+        let mut rig = Rig::new(&format!(
+            "(let [elsewhere (where (> metric 1) out)] (exception-stream {handler} {stream} out))"
+        ));
+        rig.run("a");
+        assert_eq!(rig.outputs(), "a a", "{stream}");
+    }
     for stream in ["(adjust [:metric identity] out)", "(with :a 1 out)", "(default :a 1 out)"] {
         let mut rig = Rig::new(&format!("(exception-stream (fn [e] (note (:event e))) {stream})"));
         rig.run("5");

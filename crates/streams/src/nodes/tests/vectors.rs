@@ -7,6 +7,16 @@ use super::rig::Rig;
 const VECTORS: &[(&str, &str, &str)] = &[
         ("(smap :metric out)", "m3 :x m0 metric=false", "3 0 false"),
         ("(smapcat identity out)", "[1 2] nil [] [3]", "1 2 3"),
+        // Sequences that are computed when they are looked at.
+        ("(smapcat (fn [e] (map identity [e e])) out)", "m1", "m1 m1"),
+        ("(smap (fn [e] (lazy-seq [e e])) (sflatten out))", "m1", "m1 m1"),
+        ("(let [s (sflatten out)] (sdo (fn [e] (s (map identity [e e])))))", "m1", "m1 m1"),
+        ("(changed (fn [e] (map e [:state])) out)", ":a :a :b", ":a :b"),
+        ("(runs 2 (fn [e] (map e [:state])) out)", "a,:1 b,:1", "b,:1"),
+        ("(by (fn [e] (map e [:state])) (counter out))", "m1,:a m2,:b m3,:a", "m1,:a m2,:b m4,:a"),
+        ("(tag (map str [1 2]) out)", "{}", "#1,#2"),
+        ("(adjust [:tags (fn [tags] (map str tags))] (untag \"a\" out))", "#a,#b", "#b"),
+        ("(percentiles 5 (map identity [1]) out)", "p,m1 +5", "@5 p 1,m1"),
         ("(sreduce max-metric out)", "m4 m2 m9 m1", "m4 m9 m9"),
         ("(moving-event-window 2 out)", "a b c", "[a] [a b] [b c]"),
         ("(fixed-event-window 2 out)", "a b c d e", "[a b] [c d]"),

@@ -27,7 +27,7 @@ natives! {
             true => construct(m.graph, "bit-bucket", &[]),
             false => construct(m.graph, "sdo", a),
         };
-        "tap", 1, ANY, "Passes everything; in tests its events are recorded under a name.", tap;
+        "tap*", 2, ANY, "Passes everything and records it: name, place, children.", tap;
         "inject!", 1, 2, "Sends events through streams, under a virtual clock; what the taps recorded.", inject;
         "lookup", 3, 3, "The last event of a list with that host and service.", |m, a| {
             let events = m.collect(&a[0])?;
@@ -53,6 +53,7 @@ macros! {
     /// Macros of `riemann.test` and `clojure.test`.
     pub(in crate::riemann) MACROS = {
         "tests", 0, ANY, "Tests of the config: only for test mode.", tests;
+        "tap", 1, ANY, "Passes everything; in tests its events are recorded under a name.", expand_tap;
         "deftest", 1, ANY, "A test.", |e, a| {
             let function = list("fn", [Value::vector([])].into_iter().chain(a[1..].iter().cloned()));
             Ok(list("riemann.test/deftest*", [quoted(&a[0]), at(function, &e.at)]))
@@ -204,36 +205,55 @@ fn replace(form: &Value, names: &[Value], values: &[Value]) -> Value {
 }
 
 /// `(run-stream (stream…) events)`: the stream with a child that keeps what it gets. With intervals, each second value is the
-/// seconds until the next event.
+/// seconds until the next event, or nil.
 fn run_stream(expansion: &mut Expansion<'_, '_>, stream: &Value, inputs: &Value, intervals: bool) -> Outcome {
     let Value::List(call) = stream else {
         return Err(EvalError::illegal_argument("(run-stream (stream …) events)"));
     };
     let (out, made, input) = (expansion.unique("out"), expansion.unique("stream"), expansion.unique("input"));
+    let pause = expansion.unique("pause");
     let keeps = list("riemann.streams/append", [out.clone()]);
     let call = Value::list(call.iter().cloned().chain([keeps]));
     let bindings = [out.clone(), list("atom", [Value::vector([])]), made.clone(), call];
     let give = Value::list([made, input.clone()]);
-    let step = match intervals {
-        false => give,
+    let each = match intervals {
+        // An event with a time comes at that time.
+        false => {
+            let time = Value::list([Value::keyword("time"), input.clone()]);
+            let go_on = list("riemann.time.controlled/advance!", [time.clone()]);
+            list("doseq", [Value::vector([input, inputs.clone()]), list("when", [time, go_on]), give])
+        }
         true => {
-            let now = list("+", [list("riemann.time/unix-time", []), input.clone()]);
-            let go_on = list("riemann.time.controlled/advance!", [now]);
-            list("if", [list("number?", [input.clone()]), go_on, give])
+            let now = list("+", [list("riemann.time/unix-time", []), pause.clone()]);
+            let go_on = list("when", [pause.clone(), list("riemann.time.controlled/advance!", [now])]);
+            let pairs = list("partition-all", [Value::from(2_i64), inputs.clone()]);
+            list("doseq", [Value::vector([Value::vector([input, pause]), pairs]), give, go_on])
         }
     };
-    let each = list("doseq", [Value::vector([input, inputs.clone()]), step]);
     Ok(list("let", [Value::vector(bindings), each, list("deref", [out])]))
 }
 
-/// `(tap name c…)`
+/// `(tap name c…)`: the tap is there from then on, also if no fork of `by` makes its stream, or if many do.
+fn expand_tap(expansion: &mut Expansion<'_, '_>, arguments: &[Value]) -> Outcome {
+    let (name, children) = arguments.split_first().expect("the table says that there is a name");
+    let Some(testing) = &mut expansion.machine.graph.surroundings.testing else {
+        return Ok(list("riemann.streams/sdo", children.iter().cloned()));
+    };
+    if matches!(name, Value::Keyword(_) | Value::Text(_) | Value::Number(_)) {
+        testing.add_tap(name.clone(), expansion.at.clone())?;
+    }
+    let given = [name.clone(), place(&expansion.at)];
+    Ok(list("riemann.test/tap*", given.into_iter().chain(children.iter().cloned())))
+}
+
+/// `(tap* name place c…)`
 fn tap(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    let here = machine.here().clone();
+    let here = place_of(&arguments[1]);
     let Some(testing) = &mut machine.graph.surroundings.testing else {
-        return construct(machine.graph, "sdo", &arguments[1..]);
+        return construct(machine.graph, "sdo", &arguments[2..]);
     };
     let tap = testing.add_tap(arguments[0].clone(), here)?;
-    let children: Vec<_> = arguments[1..].iter().map(|child| machine.graph.child(child)).collect();
+    let children: Vec<_> = arguments[2..].iter().map(|child| machine.graph.child(child)).collect();
     Ok(Value::Stream(machine.graph.add(Box::new(Record { tap }), &[&children])))
 }
 
@@ -253,7 +273,12 @@ impl Node for Record {
     }
 }
 
+/// The clock goes on to a time with all timers until then. If it is there already nothing happens: what is due at once waits for the
+/// events of the same time, as in Riemann.
 fn advance(machine: &mut Machine<'_>, now_us: i64) -> Outcome<()> {
+    if now_us <= machine.graph.now_us() {
+        return Ok(());
+    }
     match dispatch::advance(machine.graph, now_us, TIMERS_MAX) {
         true => Ok(()),
         false => {

@@ -58,12 +58,16 @@ pub struct Testing {
 }
 
 impl Testing {
-    /// Adds a tap.
+    /// Adds a tap, or finds the one of the same place in the config: a fork of `by` and a function make its stream as often as they run.
     ///
     /// # Errors
-    /// If there is one of that name: the tap's events would be those of two places.
+    /// If there is one of that name elsewhere: the tap's events would be those of two places.
     pub(super) fn add_tap(&mut self, name: Value, at: Position) -> Outcome<usize> {
-        if let Some(other) = self.taps.iter().find(|tap| tap.name.equal(&name)) {
+        if let Some(known) = self.taps.iter().position(|tap| tap.name.equal(&name)) {
+            let other = &self.taps[known];
+            if other.at == at {
+                return Ok(known);
+            }
             let name = crate::print::to_text(&name, true);
             let message = format!("there is a tap {name} already, in {}", other.at);
             return Err(EvalError::throw(&class::RUNTIME_EXCEPTION, message).within(&at));

@@ -68,6 +68,22 @@ fn expired_events_leave_the_index_and_go_through_the_streams() {
 }
 
 #[test]
+fn expired_events_have_only_the_fields_that_are_kept() {
+    let table = [
+        ("", "(host service state time)"),
+        ("{:keep-keys [:service :tags :dc]}", "(dc service state time)"),
+        ("{:keep-keys :all}", "(dc description host metric service state tags time ttl)"),
+    ];
+    for (keep, want) in table {
+        let shown = "(fn [e] (print (sort (map name (keys e)))))";
+        let config = format!("(periodically-expire 5 {keep}) (streams (index) (expired {shown}))");
+        assert_eq!(Running::new(&config).run("a,t1l1,^x,dc=eu +10").out(), want, "{keep}");
+    }
+    let config = "(streams (fn [e] (print (sort (map name (keys (common/expire e)))))))";
+    assert_eq!(Running::new(config).run("a,t1,m1").out(), "(service state time)");
+}
+
+#[test]
 fn a_sweep_of_many_events_is_done_in_slices() {
     let mut running = Running::new(
         "(periodically-expire 5) (let [n (atom 0)] (def n n) (streams (index) (expired (fn [_] (swap! n inc)))))",
@@ -113,6 +129,14 @@ fn functions_look_into_the_index() {
                  (count (riemann.index/search (:index @core) '(and (= :host \"x\") (:like \"%\" :service))))
                  (count (index/search i (riemann.query/ast \"metric > 1 and service ~= \\\"^b\\\"\"))) \";\")))";
     assert_eq!(Running::new(config).run("a,m1t1,^x b,m2t1,^x").out(), "1 1 0 ;1 2 1 ;");
+}
+
+#[test]
+fn the_index_is_a_sequence_of_its_events() {
+    let config = "(def i (index))
+        (streams i (fn [e] (print (sort (map :service i)) (count (seq (:index @core))) (some :metric i) \";\")))";
+    assert_eq!(Running::new(config).run("a,m1t1 b,m2t1").out(), "(a) 1 1 ;(a b) 2 1 ;");
+    assert_eq!(Running::new("(def i (index)) (streams (fn [e] (print (seq i))))").run("a,t1").out(), "nil");
 }
 
 #[test]

@@ -106,6 +106,42 @@ fn two_taps_of_one_name_are_an_error_that_names_both_places() {
 }
 
 #[test]
+fn a_tap_in_forks_and_functions_is_one_tap() {
+    all_good(
+        r#"(defn watched [n] (by :host (scale n (tap :all))))
+        (streams (watched 1) (watched 2) (by :host (where (service "never") (by :service (tap :none)))))
+        (tests
+          (deftest taps
+            (let [result (inject! [{:host "a" :metric 1} {:host "b" :metric 2}])]
+              (is (= [1 2 2 4] (map :metric (:all result))))
+              (is (= [] (:none result))))))"#,
+        2,
+    );
+}
+
+#[test]
+fn timers_that_are_due_at_once_run_after_all_events_of_the_time() {
+    all_good(
+        r#"(streams (coalesce 5 (smap count (tap :counts))))
+        (tests
+          (deftest together
+            (is (= [2 3] (:counts (inject! [{:host "a" :time 3} {:host "b" :time 3} {:host "c" :time 7} {:host "c" :time 9}]))))))"#,
+        1,
+    );
+}
+
+#[test]
+fn run_stream_goes_by_the_times_of_events_and_intervals_can_be_nil() {
+    all_good(
+        r#"(tests
+          (deftest alone
+            (is (= [5] (map :metric (run-stream (rate 2) [{:metric 10 :time 0} {:time 3}]))))
+            (is (= [[1 2 3] [4]] (run-stream-intervals (batch 3 5) [1 nil 2 nil 3 nil 4 6])))))"#,
+        2,
+    );
+}
+
+#[test]
 fn a_test_that_runs_for_ever_ends_at_its_limit() {
     let report = report("(tests (deftest endless (loop [] (recur))) (deftest next-one (is true)))");
     assert_eq!(report.tests.len(), 2);

@@ -1,0 +1,2 @@
+(streams
+  (fn [_] (swap! order conj :deep)))

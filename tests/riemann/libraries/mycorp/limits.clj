@@ -1,0 +1,6 @@
+(ns mycorp.limits)
+
+(def limits (atom {"load" 4 "swap" 1}))
+
+(defn limit-of [service]
+  (get @limits service))
