@@ -69,7 +69,7 @@ pub(super) fn forks(ground: &mut Ground<'_>, many: u64, runs: u64) -> Result<Sce
     let forks = by.counts().forks();
     let mut rows = Vec::new();
     let mut more = Vec::new();
-    for (number, (name, order)) in ORDERS.iter().enumerate() {
+    for (name, order) in &ORDERS {
         let (mut with, mut without) = (Vec::new(), Vec::new());
         for run in 0..runs {
             ground.say(&format!("forks: {name}, run {} of {runs}", run + 1));
@@ -77,7 +77,7 @@ pub(super) fn forks(ground: &mut Ground<'_>, many: u64, runs: u64) -> Result<Sce
             without.push(push(&clock, &mut alone, &events)?);
             with.push(push(&clock, &mut by, &events)?);
         }
-        let row = |who, runs| Row { who, what: ORDERS[number].0, unit: "ns", runs };
+        let row = |who, runs| Row { who, what: *name, unit: "ns", runs };
         rows.extend([row("without by", without), row("with by", with)]);
         more.push(rows[rows.len() - 1].median() - rows[rows.len() - 2].median());
     }

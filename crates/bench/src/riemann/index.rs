@@ -12,6 +12,7 @@ use sys::clock::Clock;
 use super::connection::Connection;
 use super::events::{self, add_indexed};
 use super::node::{CONFIG, Node, Program};
+use crate::contestant::api_client::Counts;
 use crate::ground::Ground;
 use crate::report::{Check, Row, ScenarioReport, figure};
 use crate::traffic::generator::Generator;
@@ -37,8 +38,9 @@ const SCANS: u64 = 20;
 /// Time between two scans while datagrams come.
 const SCAN_EVERY: Duration = Duration::from_millis(250);
 
-/// How long the daemon may take for the last datagrams.
-const SETTLE: Duration = Duration::from_millis(500);
+/// The last datagrams have come, or are lost, after so many looks without a change.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const LOOKS_UNCHANGED_MAX: u32 = 20;
 
 /// The asked figures.
 const EVENT_BYTES_MAX: f64 = 500.0;
@@ -124,9 +126,22 @@ fn beside(
             thread::sleep(SCAN_EVERY);
         }
         let sent = sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        thread::sleep(SETTLE);
         Ok(Beside { sent: sent.samples, scans, lookups })
     })
+}
+
+/// What has been counted since `before`, once it is all that was sent, or nothing changes any more.
+fn settled(node: &Node, before: Counts, sent: u64) -> Result<Counts, BenchError> {
+    let (mut last, mut unchanged) = (Counts::default(), 0);
+    loop {
+        let now = node.counts()?.since(before);
+        unchanged = if now == last { unchanged + 1 } else { 0 };
+        if now.samples >= sent || unchanged == LOOKS_UNCHANGED_MAX {
+            return Ok(now);
+        }
+        last = now;
+        thread::sleep(LOOK_EVERY);
+    }
 }
 
 /// The query for one of the hosts.
@@ -164,7 +179,7 @@ pub(super) fn index(ground: &mut Ground<'_>, many: u64, seconds: u64) -> Result<
     let counts = node.counts()?;
     let beside =
         beside(node.address, &mut connection, &ring, (many, seconds)).map_err(failed("send datagrams"))?;
-    let counted = node.counts()?.since(counts);
+    let counted = settled(&node, counts, beside.sent)?;
     drop(connection);
     node.stop()?;
     let row = |what, unit, runs| Row { who: "staunch", what, unit, runs };
