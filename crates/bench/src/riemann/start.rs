@@ -74,7 +74,7 @@ fn config() -> String {
       0.8 (with :state "warning" stored)
       (with :state "ok" stored))
     (smap (fn [event] (assoc event :state (team-{team}-severity event)))
-      (rollup 3 600
+      (batch 3 600
         (fn [events] (info "team {team}:" (count events) "events"))))))
 "##
         );
