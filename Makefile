@@ -70,7 +70,7 @@ test:
 
 bench: tools
 	npm install --prefix bench --ignore-scripts --omit=optional --no-package-lock --no-audit --no-fund || echo 'no npm: node statsd is left out'
-	failed=0; for kind in statsd fanout queue relay store; do cargo run --release --package staunch -- bench $$kind || failed=1; done; exit $$failed
+	failed=0; for kind in statsd fanout queue relay store riemann; do cargo run --release --package staunch -- bench $$kind || failed=1; done; exit $$failed
 
 # The figures of docs/reliability.md; CASES=F5 for one of them, MARKDOWN=--markdown for the table of that page.
 faults: tools

@@ -4,8 +4,10 @@
 //! (`contestant`: a bare loop, Staunch or node's statsd as a child process), and `traffic::sink` or `traffic::endpoints` receives
 //! the result. `statsd::scenario` and `fanout::copies` define the runs, `rounds` their order, `report` the table. `relay` has a
 //! generator, contestants and endpoints of its own. `queue` uses no sockets: it appends to queues on disk as the daemon does;
-//! `queue::start` starts daemons on queues that already hold records. `store` starts daemons with a store, and asks them as Grafana does.
-//! The daemon's queue comes from the binary through [`queue::DaemonQueue`]; nothing else of the daemon is needed here.
+//! `queue::start` starts daemons on queues that already hold records. `store` starts daemons with a store, and asks them as Grafana
+//! does. `riemann` has a client of Riemann's protocol, and also runs single streams within this process.
+//! The daemon's queue comes from the binary through [`queue::DaemonQueue`]; of the daemon's crates, only Riemann's streams and wire
+//! format are needed here besides.
 //! Not here: the verb and its output (`staunch::cli::bench`), numbers without a comparison in the same run. All traffic stays on
 //! loopback.
 //! Invariant: all child processes end with the run, however it ends.
@@ -19,6 +21,7 @@ mod machine;
 pub mod queue;
 pub mod relay;
 mod report;
+pub mod riemann;
 pub mod rival;
 mod rounds;
 pub mod statsd;

@@ -540,6 +540,8 @@ pub(crate) enum BenchKind {
     Relay(bench::relay::Args),
     /// Storing and querying points, beside carbon-cache and graphite-web.
     Store(bench::store::Args),
+    /// Events through a riemann.config, beside a bare loop and Riemann.
+    Riemann(bench::riemann::Args),
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::args::{BenchArgs, BenchKind};
 use crate::daemon::outlet::Outlet;
 use crate::daemon::queues::syncs;
 use ::bench::queue::DaemonQueue;
-use ::bench::{fanout, queue, relay, statsd, store};
+use ::bench::{fanout, queue, relay, riemann, statsd, store};
 use client::stdio;
 use deliver::disk_queue::DiskQueue;
 use deliver::queue::{Block, Queue as _};
@@ -25,6 +25,7 @@ pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         BenchKind::Queue(queue) => queue::run(queue, &wrap, &mut tell)?,
         BenchKind::Relay(relay) => relay::run(relay, &mut tell)?,
         BenchKind::Store(store) => store::run(store, &mut tell)?,
+        BenchKind::Riemann(riemann) => riemann::run(riemann, &mut tell)?,
     };
     let text = if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() };
     stdio::data(text.as_bytes())?;

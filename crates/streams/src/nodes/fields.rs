@@ -292,7 +292,71 @@ pub fn is_expired(value: &Value, now_us: i64) -> Outcome<bool> {
         (Some(Number::Int(time)), Number::Int(ttl)) => {
             Ok(i128::from(now_us) > (i128::from(*time) + i128::from(*ttl)) * i128::from(SECOND_US))
         }
-        (Some(time), ttl) => Ok(is_less(ttl, &subtract(&now(now_us), time)?)),
+        (Some(time), ttl) => match age_s(time, now_us).filter(|_| is_inexact(time) || is_inexact(ttl)) {
+            Some(age_s) => Ok(ttl.as_f64() < age_s),
+            None => is_older(time, ttl, now_us),
+        },
+    }
+}
+
+/// Whether now - time > ttl, by the arithmetic of the language.
+fn is_older(time: &Number, ttl: &Number, now_us: i64) -> Outcome<bool> {
+    Ok(is_less(ttl, &subtract(&now(now_us), time)?))
+}
+
+fn is_inexact(number: &Number) -> bool {
+    matches!(number, Number::Float(_) | Number::Double(_))
+}
+
+/// Seconds since a time in double precision, as the exact ratio of the language would be rounded; the ttl of the wire is inexact, so
+/// nearly every event is compared like that. None where a step of the computation could round differently.
+fn age_s(time: &Number, now_us: i64) -> Option<f64> {
+    const EXACT_MAX: u64 = 1 << f64::MANTISSA_DIGITS;
+    // One division of integers that a double has exactly: it rounds once, as the ratio does.
+    let seconds = |us: i64| (us.unsigned_abs() <= EXACT_MAX).then(|| us as f64 / SECOND_US as f64);
+    match time {
+        Number::Int(time) => seconds(now_us.checked_sub(time.checked_mul(SECOND_US)?)?),
+        Number::Float(_) | Number::Double(_) => Some(seconds(now_us)? - time.as_f64()),
+        Number::Big(_) | Number::Ratio(_) => None,
+    }
+}
+
+#[test]
+fn ages_in_double_precision_expire_as_exact_ones() {
+    const NOW_S: i64 = 1_700_000_000;
+    let times = [
+        Number::Int(NOW_S),
+        Number::Int(NOW_S - 60),
+        Number::Int(i64::MAX),
+        Number::Int(i64::MIN / SECOND_US),
+        Number::Double(NOW_S as f64 - 59.9),
+        Number::Double(f64::NAN),
+        Number::Double(f64::INFINITY),
+        Number::Float(NOW_S as f32),
+        now(NOW_S * SECOND_US - 60_000_001),
+    ];
+    let ttls = [
+        Number::Float(60.0),
+        Number::Float(0.1),
+        Number::Double(60.000_001),
+        Number::Double(f64::NAN),
+        Number::Double(-1.0),
+        Number::Int(60),
+        Number::Int(i64::MAX),
+        now(60_000_001),
+    ];
+    for (time, ttl) in times.iter().flat_map(|time| ttls.iter().map(move |ttl| (time, ttl))) {
+        for now_us in (-3..4).map(|more| NOW_S * SECOND_US + more).chain([0, 1, i64::MAX, i64::MIN]) {
+            let mut event = Event::default();
+            event.set(Field::Time, Value::Number(time.clone()));
+            event.set(Field::Ttl, Value::Number(ttl.clone()));
+            let event = Value::Event(Arc::new(event));
+            // Of integers the quick way has no overflow, which is an error.
+            if let Ok(want) = is_older(time, ttl, now_us) {
+                let is = is_expired(&event, now_us).ok();
+                assert_eq!(is, Some(want), "{time:?} {ttl:?} {now_us}");
+            }
+        }
     }
 }
 
