@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::conflicts::Claims;
 use super::fields::Fields;
 use super::transport;
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::exposure;
 use crate::options::Section;
 use crate::options::checked::Checked;
@@ -65,16 +65,19 @@ fn allowed_hosts(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<String> {
 fn allowed_origins(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<String> {
     let origins = fields.texts("allowed_origins");
     for (origin, place) in origins.iter().filter(|(origin, _)| !is_origin(origin)) {
-        let mistake =
-            Diagnostic::error(Code::BadValue, format!("`{origin}` in `allowed_origins` is not an origin"));
-        wrong.push(
-            mistake.at(*place).label("http://HOST or https://HOST, with a port if it is not the usual one"),
-        );
+        wrong.push(not_an_origin(origin, *place));
     }
     origins.iter().map(|(origin, _)| origin.to_ascii_lowercase()).collect()
 }
 
-fn is_origin(text: &str) -> bool {
+/// The mistake of an origin that is none.
+pub(super) fn not_an_origin(origin: &str, place: Place) -> Diagnostic {
+    let mistake =
+        Diagnostic::error(Code::BadValue, format!("`{origin}` in `allowed_origins` is not an origin"));
+    mistake.at(place).label("http://HOST or https://HOST, with a port if it is not the usual one")
+}
+
+pub(super) fn is_origin(text: &str) -> bool {
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
     rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(is_plain))

@@ -14,6 +14,7 @@ pub(crate) mod packets;
 mod queries;
 mod routes;
 mod state;
+mod subscribers;
 pub(crate) mod transforms;
 mod wiring;
 
@@ -23,6 +24,7 @@ pub use self::inspect::{
     SeriesSlice,
 };
 pub use self::queries::IndexQuery;
+pub use self::subscribers::{Pump, Received, Subscriber, SubscriberFigures, Subscription};
 pub use self::transforms::{
     BeforeLast, BusyNames, FedFigures, Kept, RelayFigures, RelayState, SavedState, ShardFigures,
     StreamsFigures,

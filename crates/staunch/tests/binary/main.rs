@@ -64,6 +64,8 @@ mod reload;
 mod restart;
 mod riemann;
 mod riemann_config;
+mod riemann_lines;
+mod riemann_subscribers;
 mod room;
 mod sources;
 mod stop;

@@ -18,7 +18,7 @@ fn config(streams: &str) -> String {
 }
 
 /// A message with an event without a time, and perhaps a query.
-fn message(service: &str, metric: i64, ttl_s: f32, query: Option<&str>) -> Vec<u8> {
+pub(crate) fn message(service: &str, metric: i64, ttl_s: f32, query: Option<&str>) -> Vec<u8> {
     let mut events = EventsBuilder::default();
     let mut event = events.event();
     event.plain_text(TextField::Host, "web1");

@@ -9,6 +9,7 @@ pub mod complaints;
 pub mod heartbeat;
 pub mod names;
 pub mod reloads;
+pub mod snapshots;
 pub mod stop_order;
 pub mod stores;
 pub mod turns;
@@ -39,7 +40,7 @@ use crate::daemon::readers::{self, Readers};
 use crate::daemon::worker::{PacketHandle, ShardHandle};
 use crate::kernel::Kernel;
 use crate::outputs::addresses::locator::Directory;
-use crate::outputs::runtime::SenderThread;
+use crate::outputs::runtime::SideThread;
 use sys::clock::Clock;
 use tls::Certificates;
 
@@ -107,7 +108,11 @@ pub struct Shared {
     /// Checks whether the shard's thread still runs its loop.
     pub heartbeat: Heartbeat,
     /// The runtime of senders with TLS or compression.
-    pub sender_thread: SenderThread,
+    pub sender_thread: SideThread,
+    /// The runtime of subscribers to Riemann's events.
+    pub subscriber_thread: SideThread,
+    /// The memory of events that were found for them.
+    pub snapshots: snapshots::Snapshots,
     /// Finds the endpoints of outputs.
     pub directory: Arc<Directory>,
     /// Turns of connections with messages, by source: for each reader, one connection at a time decodes messages, so
