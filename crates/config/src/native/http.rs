@@ -6,8 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::conflicts::Claims;
 use super::fields::Fields;
+use super::origins::{is_origin, not_an_origin};
 use super::transport;
-use crate::diagnostic::{Code, Diagnostic, Place};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::exposure;
 use crate::options::Section;
 use crate::options::checked::Checked;
@@ -68,19 +69,6 @@ fn allowed_origins(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<String> 
         wrong.push(not_an_origin(origin, *place));
     }
     origins.iter().map(|(origin, _)| origin.to_ascii_lowercase()).collect()
-}
-
-/// The mistake of an origin that is none.
-pub(super) fn not_an_origin(origin: &str, place: Place) -> Diagnostic {
-    let mistake =
-        Diagnostic::error(Code::BadValue, format!("`{origin}` in `allowed_origins` is not an origin"));
-    mistake.at(place).label("http://HOST or https://HOST, with a port if it is not the usual one")
-}
-
-pub(super) fn is_origin(text: &str) -> bool {
-    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
-    rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(is_plain))
 }
 
 /// The section; empty when all options have their defaults.

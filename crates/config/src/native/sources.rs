@@ -4,7 +4,7 @@ use wire::graphite::input::Compatibility;
 use wire::statsd::{Dialect, Options};
 
 use super::fields::Fields;
-use super::http::{is_origin, not_an_origin};
+use super::origins::{is_origin, not_an_origin};
 use super::transport;
 use super::value::Checked;
 use crate::diagnostic::{Code, Diagnostic, Place};

@@ -12,7 +12,7 @@ use streams::riemann::record;
 use streams::riemann::watching::Shape;
 use wire::riemann;
 
-use super::subscribers;
+use super::feeds;
 use crate::Shard;
 
 /// Events of a reply, at most (spec riemann §17.16).
@@ -87,7 +87,7 @@ impl IndexQuery {
         while let Some(event) = self.found.get(self.written) {
             self.written += 1;
             // One with more tags or attributes than an event may have is left out.
-            if subscribers::write(event, Shape::Record, &mut self.one, out) {
+            if feeds::write(event, Shape::Record, &mut self.one, out) {
                 return true;
             }
         }

@@ -5,6 +5,7 @@ use std::net::{TcpStream, UdpSocket};
 
 use serde_json::json;
 
+use crate::support::daemon::STAUNCH;
 use crate::support::{Builder, Daemon, PATIENCE};
 
 /// A config with both servers, whose streams log what they get.
@@ -70,4 +71,32 @@ fn lines_of_opentsdb_are_events_and_a_bad_one_does_not_end_their_connection() {
     daemon.wait_source("riemann-opentsdb-0", "losses/rejected/no_timestamp", 1);
     daemon.assert_sums_hold();
     daemon.stop();
+}
+
+#[test]
+fn servers_of_a_config_are_sources_of_an_imported_one() {
+    let config = "(ws-server {:port 7001 :allowed-origins [\"http://Dash.example:4567\"]})
+        (sse-server {:headers {\"Access-Control-Allow-Origin\" \"*\" \"X-A\" \"b\"}})
+        (graphite-server {:protocol :udp :tags true}) (opentsdb-server) (streams prn)";
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("riemann.config");
+    std::fs::write(&file, config).expect("a file");
+    let ran =
+        std::process::Command::new(STAUNCH).args(["import", "riemann"]).arg(&file).output().expect("it runs");
+    let (out, said) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    for part in [
+        "[sources.riemann-ws-7001]",
+        "listen = [\"tcp://127.0.0.1:7001\"]",
+        "allowed_origins = [\"http://dash.example:4567\"]",
+        "[sources.riemann-sse-5558]",
+        "allowed_origins = [\"*\"]",
+        "[sources.riemann-graphite-udp-2003]",
+        "encoding = \"graphite\"",
+        "tags = true",
+        "[sources.riemann-opentsdb-4242]",
+        "encoding = \"opentsdb\"",
+    ] {
+        assert!(out.contains(part), "{part}:\n{out}\n{said}");
+    }
+    assert!(said.contains("the header X-A is not sent"), "{said}");
 }

@@ -196,6 +196,17 @@ mod tests {
         assert_eq!(opentsdb(b" ", &mut events), Ok(OpentsdbLine::Blank));
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_line_gives_an_event_or_a_reason(line in "[a;= 0-9.\\-Ife\\t\u{e9}\u{0}]{0,40}") {
+            let mut events = EventsBuilder::default();
+            let is_event = graphite(line.as_bytes(), true, &mut events).is_ok();
+            assert_eq!(events.view().len(), usize::from(is_event));
+            let is_event = opentsdb(line.as_bytes(), &mut events) == Ok(OpentsdbLine::Event);
+            assert!(events.view().len() >= usize::from(is_event));
+        }
+    }
+
     #[test]
     fn an_event_has_a_bounded_number_of_tags() {
         let line = |number: usize| format!("put a 5 5{}", " k=v".repeat(number));

@@ -18,7 +18,7 @@ use streams::value::Value;
 
 use super::wiring::{Edge, Wiring};
 use crate::encode::{OutputEncoder, Routed, Said};
-use crate::shard::subscribers::{Feeds, SubscriberFigures};
+use crate::shard::feeds::{Feeds, SubscriberFigures};
 
 /// Timers that run before other work has its turn.
 const TIMERS_AT_ONCE: usize = 1_000;

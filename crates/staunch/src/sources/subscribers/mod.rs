@@ -8,6 +8,7 @@
 //! Invariants: a client that does not read has a bounded number of bytes unread, and is closed. No connection ends while it hands on
 //! events ([`Connection::handing`]): they would have no outcome.
 
+mod connection;
 mod put;
 mod request;
 mod socket;
@@ -26,37 +27,28 @@ use hyper::header::{
 };
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use pipeline::{IndexQuery, Subscriber, Subscription};
+use pipeline::Subscription;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, watch};
 
+use self::connection::{BUFFER_BYTES, Connection};
 use self::request::{Asked, Wish};
 use self::sse::Sse;
-use super::queries;
 use super::stream::{End, Stream, UNREAD_MAX};
 use crate::admin::server::patience::Patient;
 use crate::admission::ConnectionSlot;
 use crate::daemon::shared::Shared;
 use crate::daemon::shared::names::shown;
-use crate::daemon::shared::snapshots::Room;
 use crate::sources::listener::{Order, StreamSource, idle_timeout, ordered};
 use crate::sources::parked::Client;
 use sys::clock::Clock;
 
-/// Largest head of a request, and most bytes of a body that are read at once.
-const BUFFER_BYTES: usize = 64 * 1024;
 /// Most headers of a request.
 const HEADERS_MAX: usize = 64;
 /// Longest time until a request has its head. A shorter `idle_timeout` counts instead.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
-/// Bytes of messages that are written at once, about.
-const PIECE_BYTES: usize = 64 * 1024;
-/// How often a subscriber gets a ping, or a comment, so that connections whose client is gone end.
-const PING_EVERY: Duration = Duration::from_secs(15);
-
 /// A connection of HTTP.
 pub(super) struct Web {
     pub(super) stream: Stream,
@@ -109,31 +101,7 @@ impl Web {
     }
 }
 
-/// What the requests of a connection share.
-struct Connection<'a> {
-    client: Client,
-    /// The client and the listener, for the log.
-    from: &'a str,
-    shared: &'a Shared,
-    updates: &'a watch::Receiver<StreamSource>,
-    slot: &'a ConnectionSlot,
-    /// Locked while events of a body or of a frame are with nobody else.
-    handing: Mutex<()>,
-    /// It sends events to a subscriber, which has no end of its own.
-    is_streaming: AtomicBool,
-    /// The WebSocket that it becomes.
-    upgrade: std::sync::Mutex<Option<(OnUpgrade, Wish)>>,
-}
-
 type Content = Either<Full<Bytes>, Sse>;
-
-/// A subscription that has begun.
-struct Begun {
-    /// The events of the index, with their room in memory.
-    found: Option<(IndexQuery, Room)>,
-    /// What comes later.
-    later: Option<Subscriber>,
-}
 
 impl Connection<'_> {
     async fn serve<S>(&self, stream: S, head_time: Duration, orders: &mut watch::Receiver<Order>) -> End
@@ -200,9 +168,12 @@ impl Connection<'_> {
             Wish::Socket { .. } => self.upgrade(request, wish),
             Wish::Sse(of) => self.stream(&of).await,
             Wish::Put => {
-                let response = self.put(request, source).await;
+                let put = self.put(request, source).await;
                 self.slot.wait_begins(Clock::mono_ns());
-                response
+                match put {
+                    Ok(replies) => json(replies),
+                    Err((status, why)) => text(status, why),
+                }
             }
         };
         if let Some(origin) = origin {
@@ -239,33 +210,18 @@ impl Connection<'_> {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         response
     }
-
-    /// Begins a subscription.
-    ///
-    /// # Errors
-    /// Why not, for the client.
-    async fn begin(&self, of: &Subscription) -> Result<Begun, String> {
-        const STOPS: &str = "the daemon stops";
-        let source = self.updates.borrow().intake.source();
-        let mut asking = self.shared.shard.ask_in_line(self.client.key).await;
-        let begins = of.clone();
-        let begun = asking.call(move |worker| worker.turn.shard.subscribe(source, &begins)).await;
-        let (query, later) = begun.map_err(|_ended| STOPS)??;
-        let later = later.map(|(later, pump)| {
-            // It ends with the last subscriber of its query.
-            pump.map(tokio::spawn);
-            later
-        });
-        let Some(query) = query else { return Ok(Begun { found: None, later }) };
-        let query = queries::finished(&mut asking, query).await.ok_or(STOPS)?;
-        let room = self.shared.snapshots.room(query.found()?)?;
-        Ok(Begun { found: Some((query, room)), later })
-    }
 }
 
 /// Continues a connection that may have ended.
 async fn poll_again<F: Future>(future: std::pin::Pin<&mut F>) -> F::Output {
     future.await
+}
+
+/// The replies to the events of a body.
+fn json(replies: Vec<u8>) -> Response<Content> {
+    let mut response = Response::new(Either::Left(Full::from(replies)));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 /// An answer in words.

@@ -2,14 +2,14 @@
 //!
 //! Invariant: a reply comes after its event was handed on.
 
-use http_body_util::{BodyExt as _, Either, Full};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
-use hyper::{Request, Response, StatusCode};
+use hyper::header::CONTENT_ENCODING;
+use hyper::{Request, StatusCode};
 use model::Batches;
 use pipeline::Intake;
 
-use super::{BUFFER_BYTES, Connection, Content, text};
+use super::connection::{BUFFER_BYTES, Connection};
 use crate::daemon::shared::names::peer;
 use crate::sources::listener::{StreamSource, idle_timeout};
 use crate::sources::stream::{close, hand_on, take_apart, turn_to_read};
@@ -29,10 +29,17 @@ pub(super) struct Events {
 }
 
 impl Connection<'_> {
-    /// Takes the events of a request, and answers with a line for each of them.
-    pub(super) async fn put(&self, request: Request<Incoming>, source: StreamSource) -> Response<Content> {
+    /// Takes the events of a request. The answer has a line for each of them.
+    ///
+    /// # Errors
+    /// The answer instead.
+    pub(super) async fn put(
+        &self,
+        request: Request<Incoming>,
+        source: StreamSource,
+    ) -> Result<Vec<u8>, (StatusCode, &'static str)> {
         if request.headers().get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-            return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must not be compressed");
+            return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must not be compressed"));
         }
         let patience = idle_timeout(&source.plan).min(BODY_PATIENCE);
         let (mut events, mut body, mut replies) = (self.events(source), request.into_body(), Vec::new());
@@ -47,7 +54,7 @@ impl Connection<'_> {
             for piece in data.chunks(BUFFER_BYTES) {
                 if let Err(Ends(why)) = self.take(&mut events, piece, &mut replies).await {
                     self.end(&mut events, &mut replies, false).await;
-                    return text(StatusCode::SERVICE_UNAVAILABLE, why);
+                    return Err((StatusCode::SERVICE_UNAVAILABLE, why));
                 }
             }
             if replies.len() > REPLIES_BYTES_MAX {
@@ -55,9 +62,7 @@ impl Connection<'_> {
             }
         };
         self.end(&mut events, &mut replies, is_whole).await;
-        let mut response = Response::new(Either::Left(Full::from(replies)));
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        response
+        Ok(replies)
     }
 
     /// The begin of a client's events.

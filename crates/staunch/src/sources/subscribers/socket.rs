@@ -18,9 +18,10 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
+use super::connection::{Begun, Connection, PIECE_BYTES, PING_EVERY};
 use super::put::Ends;
 use super::request::{SocketOf, Wish};
-use super::{Begun, Connection, PIECE_BYTES, PING_EVERY};
+
 use crate::sources::listener::{Order, ordered};
 use crate::sources::stream::End;
 use sys::clock::Clock;

@@ -9,7 +9,7 @@ use hyper::body::{Body, Bytes, Frame};
 use pipeline::{IndexQuery, Received, Subscriber};
 use tokio::time::{Sleep, sleep};
 
-use super::{Begun, PIECE_BYTES, PING_EVERY};
+use super::connection::{Begun, PIECE_BYTES, PING_EVERY};
 use crate::daemon::shared::snapshots::Room;
 
 /// A comment: clients ignore it.
