@@ -32,6 +32,6 @@ pub use shard::{
     BeforeLast, BusyNames, ChainExplanation, ChainVisit, DumpCursor, DumpRow, DumpSlice, FedFigures, Held,
     IndexQuery, Kept, MATCHES_MAX, Pump, Received, RelayFigures, RelayState, RelayToAsk, SLICE_BYTES_MAX,
     SLICE_SERIES_MAX, SavedState, SentBy, SeriesCopy, SeriesRow, SeriesSlice, Shard, ShardFigures,
-    StreamsFigures, Subscriber, SubscriberFigures, Subscription, explain_chain,
+    StreamsFigures, Subscribed, Subscriber, SubscriberFigures, Subscription, explain_chain,
 };
 pub use turn::{Host, Moves, MovingQueues, Outputs, Taken, Turn, TurnLimits};

@@ -26,7 +26,7 @@ pub use self::inspect::{
     SeriesSlice,
 };
 pub use self::queries::IndexQuery;
-pub use self::subscribers::Subscription;
+pub use self::subscribers::{Subscribed, Subscription};
 pub use self::transforms::{
     BeforeLast, BusyNames, FedFigures, Kept, RelayFigures, RelayState, SavedState, ShardFigures,
     StreamsFigures,

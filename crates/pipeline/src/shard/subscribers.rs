@@ -20,17 +20,24 @@ pub struct Subscription {
     pub subscribes: bool,
 }
 
+/// A subscription that has begun.
+#[derive(Debug)]
+pub struct Subscribed {
+    /// The search of the index, for the caller to run.
+    pub query: Option<IndexQuery>,
+    /// What comes later.
+    pub later: Option<Subscriber>,
+    /// The task that wakes it and all others with its query, for the caller to run on their thread; none if it runs already.
+    pub pump: Option<Pump>,
+}
+
 impl Shard {
     /// Subscribes a client of that source to the first config that the source feeds and, for the index, that has one. The query gives the
-    /// events of the index; what changes meanwhile comes after them. The pump is for the caller to run, on the thread of its subscribers.
+    /// events of the index; what changes meanwhile comes after them.
     ///
     /// # Errors
     /// Why not, in words for the client.
-    pub fn subscribe(
-        &mut self,
-        source: SourceId,
-        of: &Subscription,
-    ) -> Result<(Option<IndexQuery>, Option<(Subscriber, Option<Pump>)>), String> {
+    pub fn subscribe(&mut self, source: SourceId, of: &Subscription) -> Result<Subscribed, String> {
         let is_index = of.channel.is_none();
         let source_state = self.sources.get(source.index());
         let places = source_state.map(|source| source.transforms.streams().collect::<Vec<_>>());
@@ -42,14 +49,15 @@ impl Shard {
             return Err(if is_index { "no index" } else { "no streams" }.to_owned());
         };
         let channel = of.channel.as_deref().map_or(INDEX_CHANNEL, Into::into);
-        let subscriber = match of.subscribes || !is_index {
+        let (later, pump) = match of.subscribes || !is_index {
             true => {
                 let subscribed = streams.feeds.subscribe(&mut streams.engine, &channel, &of.query);
-                Some(subscribed.map_err(|error| error.to_string())?)
+                let (later, pump) = subscribed.map_err(|error| error.to_string())?;
+                (Some(later), pump)
             }
-            false => None,
+            false => (None, None),
         };
         let query = is_index.then(|| self.query(source, &of.query));
-        Ok((query, subscriber))
+        Ok(Subscribed { query, later, pump })
     }
 }

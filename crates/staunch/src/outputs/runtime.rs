@@ -19,6 +19,21 @@ pub struct SideThread {
     started: Mutex<Option<Started>>,
 }
 
+/// The threads of a daemon.
+#[derive(Debug)]
+pub struct SideThreads {
+    /// Senders with TLS or compression.
+    pub senders: SideThread,
+    /// Subscribers to Riemann's events.
+    pub subscribers: SideThread,
+}
+
+impl Default for SideThreads {
+    fn default() -> SideThreads {
+        SideThreads { senders: SideThread::new("senders"), subscribers: SideThread::new("subscribers") }
+    }
+}
+
 #[derive(Debug)]
 struct Started {
     runtime: Handle,

@@ -150,7 +150,7 @@ impl Door {
 
     /// The same for a connection of the thread of subscribers.
     fn serve_subscriber(&mut self, mut parked: Parked, (slot, share): (ConnectionSlot, (Share, Permit))) {
-        let runtime = self.shared.subscriber_thread.runtime();
+        let runtime = self.shared.side_threads.subscribers.runtime();
         let moved = runtime.and_then(|runtime| parked.move_to(&runtime).map(|()| runtime));
         let runtime = match moved {
             Ok(runtime) => runtime,

@@ -40,7 +40,7 @@ use crate::daemon::readers::{self, Readers};
 use crate::daemon::worker::{PacketHandle, ShardHandle};
 use crate::kernel::Kernel;
 use crate::outputs::addresses::locator::Directory;
-use crate::outputs::runtime::SideThread;
+use crate::outputs::runtime::SideThreads;
 use sys::clock::Clock;
 use tls::Certificates;
 
@@ -107,12 +107,8 @@ pub struct Shared {
     pub handing_over: AtomicBool,
     /// Checks whether the shard's thread still runs its loop.
     pub heartbeat: Heartbeat,
-    /// The runtime of senders with TLS or compression.
-    pub sender_thread: SideThread,
-    /// The runtime of subscribers to Riemann's events.
-    pub subscriber_thread: SideThread,
-    /// The memory of events that were found for them.
-    pub snapshots: snapshots::Snapshots,
+    /// The runtimes of senders with TLS or compression, and of subscribers to Riemann's events.
+    pub side_threads: SideThreads,
     /// Finds the endpoints of outputs.
     pub directory: Arc<Directory>,
     /// Turns of connections with messages, by source: for each reader, one connection at a time decodes messages, so

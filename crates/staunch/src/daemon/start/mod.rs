@@ -45,7 +45,6 @@ use crate::daemon::worker::{KeyFlushReport, PacketReaders, ShardHandle, Worker, 
 use crate::daemon::{checkpoint, listeners, queues, supervisor, watch};
 use crate::kernel::{self, Kernel};
 use crate::outputs::addresses::locator::Directory;
-use crate::outputs::runtime::SideThread;
 use crate::{admin, outputs, sources};
 use sys::clock::Clock;
 use sys::data_dir::DataDir;
@@ -205,9 +204,7 @@ async fn assemble(
         stopping: AtomicBool::new(false),
         handing_over: AtomicBool::new(false),
         heartbeat: Heartbeat::default(),
-        sender_thread: SideThread::new("senders"),
-        subscriber_thread: SideThread::new("subscribers"),
-        snapshots: Default::default(),
+        side_threads: Default::default(),
         directory,
         room,
         acks,

@@ -4,13 +4,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use hyper::upgrade::OnUpgrade;
-use pipeline::{IndexQuery, Subscriber, Subscription};
+use pipeline::{IndexQuery, Subscribed, Subscriber, Subscription};
 use tokio::sync::{Mutex, watch};
 
 use super::request::Wish;
 use crate::admission::ConnectionSlot;
 use crate::daemon::shared::Shared;
-use crate::daemon::shared::snapshots::Room;
+use crate::daemon::shared::snapshots::{self, Room};
 use crate::sources::listener::StreamSource;
 use crate::sources::parked::Client;
 use crate::sources::queries;
@@ -57,15 +57,12 @@ impl Connection<'_> {
         let mut asking = self.shared.shard.ask_in_line(self.client.key).await;
         let begins = of.clone();
         let begun = asking.call(move |worker| worker.turn.shard.subscribe(source, &begins)).await;
-        let (query, later) = begun.map_err(|_ended| STOPS)??;
-        let later = later.map(|(later, pump)| {
-            // It ends with the last subscriber of its query.
-            pump.map(tokio::spawn);
-            later
-        });
+        let Subscribed { query, later, pump } = begun.map_err(|_ended| STOPS)??;
+        // It ends with the last subscriber of its query.
+        pump.map(tokio::spawn);
         let Some(query) = query else { return Ok(Begun { found: None, later }) };
         let query = queries::finished(&mut asking, query).await.ok_or(STOPS)?;
-        let room = self.shared.snapshots.room(query.found()?)?;
+        let room = snapshots::room(query.found()?)?;
         Ok(Begun { found: Some((query, room)), later })
     }
 }
