@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use model::TransformId;
 use model::limits::OUTPUTS_MAX;
 use streams::position::Position;
-use streams::riemann::declared::{Declared, Output, Transport};
+use streams::riemann::declared::{Declared, Output, Server, Transport};
 use streams::riemann::engine::{Engine, Setup};
 use streams::riemann::files::{Files, Reader, Recorded};
 use wire::graphite::Namespace;
@@ -17,8 +17,8 @@ use wire::graphite::Namespace;
 use crate::diagnostic::{Code, Diagnostic, Place, nearest};
 use crate::kinds::RecordKind;
 use crate::plan::{
-    Compression, Endpoint, Feed, GraphiteEncoding, LoadedStreams, OutputKind, OutputPlan, Plan,
-    StreamsOutput, TransformKind,
+    Compression, Endpoint, Feed, GraphiteEncoding, Listen, LoadedStreams, OutputKind, OutputPlan, Plan,
+    RiemannEncoding, SourceKind, SourcePlan, StreamsOutput, TransformKind, TransformPlan,
 };
 
 /// A config that was evaluated.
@@ -131,12 +131,41 @@ pub fn attach(plan: &mut Plan, id: TransformId, evaluated: &Evaluated) -> Vec<(S
             }
         }
     }
+    let parsers = parsers(plan, id, evaluated);
     if let Some(TransformKind::Streams(streams)) =
         plan.transforms.get_mut(id.index()).map(|one| &mut one.kind)
     {
-        streams.loaded = Some(LoadedStreams { files: Arc::clone(&evaluated.files), outputs });
+        streams.loaded = Some(LoadedStreams { files: Arc::clone(&evaluated.files), outputs, parsers });
     }
     wrong
+}
+
+/// The sources of a config whose events go through a function of it first (`:parser-fn`), with the numbers of the servers that have it. In a
+/// native config these are sources of the same lines and port.
+fn parsers(plan: &Plan, id: TransformId, evaluated: &Evaluated) -> Vec<(String, usize)> {
+    let servers = evaluated.declared.iter().flat_map(|declared| &declared.servers).enumerate();
+    let servers: Vec<_> = servers.filter(|(_, server)| server.what.parser().is_some()).collect();
+    let listens = |source: &SourcePlan, server: &Server| {
+        let is_datagram = server.transport() == Transport::Udp;
+        let mut sockets = source.listen.iter().filter_map(Listen::socket);
+        sockets.any(|(at, datagrams)| at.port() == server.listen().port && datagrams == is_datagram)
+    };
+    let reads = |source: &SourcePlan, server: &Server| {
+        let SourceKind::Riemann(riemann) = &source.kind else { return false };
+        match server {
+            Server::Graphite { .. } => riemann.encoding == RiemannEncoding::Graphite,
+            Server::Opentsdb { .. } => riemann.encoding == RiemannEncoding::Opentsdb,
+            Server::Tcp { .. } | Server::Udp { .. } | Server::WebSocket { .. } | Server::Sse { .. } => false,
+        }
+    };
+    let sources = plan.transforms.get(id.index()).into_iter().flat_map(TransformPlan::sources);
+    let with_function = sources.filter_map(|source| {
+        let source = plan.sources.get(source.index())?;
+        let is_of = |server: &Server| reads(source, server) && listens(source, server);
+        let (number, _) = servers.iter().find(|(_, server)| is_of(&server.what))?;
+        Some((source.name.clone(), *number))
+    });
+    with_function.collect()
 }
 
 /// Adds an output of the config's own, named after its transform and its endpoint.

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use config::diagnostic::{Code, Diagnostic};
 use config::plan::{
-    Feed, Identity, Listen, ListenTls, PemFile, Plan, SourcePlan, StreamsTransform, TlsVersion,
-    TransformKind, TransformPlan,
+    Feed, Identity, Listen, ListenTls, PemFile, Plan, RiemannEncoding, RiemannSource, SourceKind, SourcePlan,
+    StreamsTransform, TlsVersion, TransformKind, TransformPlan,
 };
 use config::streams::{Evaluated, attach, place_in};
 use model::{SourceId, TransformId};
 use streams::position::Position;
-use streams::riemann::declared::{Placed, Server, TlsFiles};
+use streams::riemann::declared::{Placed, Server, TlsFiles, Transport};
 
 /// The name of the transform.
 const STREAMS: &str = "streams";
@@ -62,17 +62,6 @@ impl Import<'_> {
 
     fn server(&mut self, server: &Placed<Server>) {
         let Placed { what, at } = server;
-        let is_built = match what {
-            Server::Tcp { .. } | Server::Udp { .. } => true,
-            Server::WebSocket { .. }
-            | Server::Sse { .. }
-            | Server::Graphite { .. }
-            | Server::Opentsdb { .. } => false,
-        };
-        if !is_built {
-            let text = format!("{} is not built yet: {} is not opened", what.function(), what.listen());
-            return self.say(at, Diagnostic::warning(Code::RiemannNote, text));
-        }
         let ip = match (self.resolve)(&what.listen().host) {
             Ok(ip) => ip,
             Err(why) => {
@@ -88,11 +77,39 @@ impl Import<'_> {
             }
             Server::Tcp { tls: None, .. } => self.plain(Listen::Tcp(address)),
             Server::Udp { .. } => self.plain(Listen::Udp(address)),
-            Server::WebSocket { .. }
-            | Server::Sse { .. }
-            | Server::Graphite { .. }
-            | Server::Opentsdb { .. } => {}
+            Server::WebSocket { allowed_origins, .. } => self.web("ws", address, allowed_origins),
+            Server::Sse { allowed_origins, .. } => self.web("sse", address, allowed_origins),
+            Server::Graphite { transport, tags, .. } => {
+                let (word, listen) = match transport {
+                    Transport::Tcp => ("tcp", Listen::Tcp(address)),
+                    Transport::Udp => ("udp", Listen::Udp(address)),
+                };
+                let name = format!("riemann-graphite-{word}-{}", address.port());
+                self.lines(name, listen, RiemannEncoding::Graphite, *tags);
+            }
+            Server::Opentsdb { .. } => {
+                let name = format!("riemann-opentsdb-{}", address.port());
+                self.lines(name, Listen::Tcp(address), RiemannEncoding::Opentsdb, false);
+            }
         }
+    }
+
+    /// A source of lines that become events.
+    fn lines(&mut self, name: String, listen: Listen, encoding: RiemannEncoding, tags: bool) {
+        self.source(name, vec![listen], None);
+        let Some(source) = self.plan.sources.last_mut() else { return };
+        source.kind = SourceKind::Riemann(RiemannSource { encoding, tags, ..RiemannSource::default() });
+    }
+
+    /// A source of its own for each: they differ in who may subscribe.
+    fn web(&mut self, what: &str, address: SocketAddr, allowed_origins: &[impl AsRef<str>]) {
+        self.source(format!("riemann-{what}-{}", address.port()), vec![Listen::Tcp(address)], None);
+        let Some(source) = self.plan.sources.last_mut() else { return };
+        let allowed_origins =
+            allowed_origins.iter().map(|origin| origin.as_ref().to_ascii_lowercase()).collect();
+        let encoding = RiemannEncoding::Http;
+        source.kind =
+            SourceKind::Riemann(RiemannSource { encoding, allowed_origins, ..RiemannSource::default() });
     }
 
     /// Servers without TLS are listeners of one source.
@@ -104,6 +121,13 @@ impl Import<'_> {
     }
 
     fn source(&mut self, name: String, listen: Vec<Listen>, tls: Option<&TlsFiles>) {
+        // Servers with one port have different addresses.
+        let is_known = |name: &str| self.plan.sources.iter().any(|source| source.name == name);
+        let mut others = (2..).map(|number| format!("{name}-{number}"));
+        let name = match is_known(&name) {
+            true => others.find(|name| !is_known(name)).expect("there are more numbers than sources"),
+            false => name,
+        };
         // Riemann keeps silent connections for ever.
         let mut source = SourcePlan { listen, idle_timeout_ms: 0, ..config::native::riemann_source(&name) };
         source.tls = tls.map(|tls| {

@@ -30,8 +30,8 @@ pub use reload::{merge_plans, predecessor};
 pub use rotation::Rotation;
 pub use shard::{
     BeforeLast, BusyNames, ChainExplanation, ChainVisit, DumpCursor, DumpRow, DumpSlice, FedFigures, Held,
-    IndexQuery, Kept, MATCHES_MAX, RelayFigures, RelayState, RelayToAsk, RestoredStreams, SLICE_BYTES_MAX,
-    SLICE_SERIES_MAX, SavedState, SentBy, SeriesCopy, SeriesRow, SeriesSlice, Shard, ShardFigures,
-    StreamsFigures, explain_chain,
+    IndexQuery, Kept, MATCHES_MAX, Pump, Received, RelayFigures, RelayState, RelayToAsk, RestoredStreams,
+    SLICE_BYTES_MAX, SLICE_SERIES_MAX, SavedState, SentBy, SeriesCopy, SeriesRow, SeriesSlice, Shard,
+    ShardFigures, StreamsFigures, Subscribed, Subscriber, SubscriberFigures, Subscription, explain_chain,
 };
 pub use turn::{Host, Moves, MovingQueues, Outputs, Taken, Turn, TurnLimits};

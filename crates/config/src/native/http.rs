@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::conflicts::Claims;
 use super::fields::Fields;
+use super::origins::{is_origin, not_an_origin};
 use super::transport;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::exposure;
@@ -65,19 +66,9 @@ fn allowed_hosts(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<String> {
 fn allowed_origins(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Vec<String> {
     let origins = fields.texts("allowed_origins");
     for (origin, place) in origins.iter().filter(|(origin, _)| !is_origin(origin)) {
-        let mistake =
-            Diagnostic::error(Code::BadValue, format!("`{origin}` in `allowed_origins` is not an origin"));
-        wrong.push(
-            mistake.at(*place).label("http://HOST or https://HOST, with a port if it is not the usual one"),
-        );
+        wrong.push(not_an_origin(origin, *place));
     }
     origins.iter().map(|(origin, _)| origin.to_ascii_lowercase()).collect()
-}
-
-fn is_origin(text: &str) -> bool {
-    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
-    rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(is_plain))
 }
 
 /// The section; empty when all options have their defaults.

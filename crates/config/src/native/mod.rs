@@ -30,6 +30,7 @@ mod groups;
 mod http;
 mod management;
 mod masked;
+mod origins;
 mod output_group;
 mod outputs;
 mod packets;

@@ -4,6 +4,7 @@ use wire::graphite::input::Compatibility;
 use wire::statsd::{Dialect, Options};
 
 use super::fields::Fields;
+use super::origins::{is_origin, not_an_origin};
 use super::transport;
 use super::value::Checked;
 use crate::diagnostic::{Code, Diagnostic, Place};
@@ -13,8 +14,8 @@ use crate::options::table::sources::{LISTENER, READING};
 use crate::options::table::transport::SOURCE_TRANSPORT;
 use crate::options::table::{opentsdb, riemann};
 use crate::plan::{
-    CarbonOwnPlan, Carries, Compression, GraphiteSource, Listen, OwnPlan, RelayOwnPlan, RiemannSource,
-    SourceKind, SourcePlan,
+    CarbonOwnPlan, Carries, Compression, GraphiteSource, Listen, OwnPlan, RelayOwnPlan, RiemannEncoding,
+    RiemannSource, SourceKind, SourcePlan,
 };
 
 /// The plan of an empty section of a StatsD source.
@@ -113,12 +114,27 @@ const TYPES: &[SourceType] = &[
             }
         },
         read: |fields, plan, places, wrong| {
-            plan.kind = SourceKind::Riemann(fields.read());
+            let source = riemann(fields, wrong);
             transport::check_listener(plan.tls.as_deref(), fields, wrong);
             let is_encrypted = fields.place_of("tls").is_some();
+            let (is_http, is_opentsdb) = match source.encoding {
+                RiemannEncoding::Http => (true, false),
+                RiemannEncoding::Opentsdb => (false, true),
+                RiemannEncoding::Messages | RiemannEncoding::Graphite => (false, false),
+            };
+            if is_http {
+                no_transport_of_http(fields, wrong);
+            }
+            plan.kind = SourceKind::Riemann(source);
             for (listen, place) in plan.listen.iter().zip(places) {
                 let why = match listen {
                     Listen::UnixFrames { .. } => "these frames are DogStatsD's: write `unix://`",
+                    _ if listen.is_datagram() && is_http => {
+                        "HTTP comes on streams: write `tcp://` or `unix://`"
+                    }
+                    _ if listen.is_datagram() && is_opentsdb => {
+                        "OpenTSDB's lines come on streams: write `tcp://` or `unix://`"
+                    }
                     _ if listen.is_datagram() && is_encrypted => ONLY_STREAMS_ENCRYPTED,
                     _ => continue,
                 };
@@ -189,6 +205,23 @@ fn graphite(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> GraphiteSource {
             fields.ignored(key, format!("`{key}` has no effect: {why}"), wrong);
         }
     }
+    source
+}
+
+fn riemann(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> RiemannSource {
+    let mut source: RiemannSource = fields.read();
+    if source.encoding != RiemannEncoding::Http {
+        let message = "`allowed_origins` has no effect without `encoding = \"http\"`";
+        fields.ignored("allowed_origins", message.to_owned(), wrong);
+    }
+    if source.encoding != RiemannEncoding::Graphite {
+        fields.ignored("tags", "`tags` has no effect without `encoding = \"graphite\"`".to_owned(), wrong);
+    }
+    let origins = fields.texts("allowed_origins");
+    for (origin, place) in origins.iter().filter(|(origin, _)| *origin != "*" && !is_origin(origin)) {
+        wrong.push(not_an_origin(origin, *place));
+    }
+    source.allowed_origins = origins.iter().map(|(origin, _)| origin.to_ascii_lowercase()).collect();
     source
 }
 

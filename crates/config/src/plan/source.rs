@@ -124,17 +124,41 @@ pub struct GraphiteSource {
     pub message_bytes_max: usize,
 }
 
-/// How Riemann's messages are received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How Riemann's events are received.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RiemannSource {
-    /// Longest message of a connection, in bytes.
+    /// Longest message of a connection, or line of JSON, in bytes.
     pub message_bytes_max: usize,
+    /// What its connections carry.
+    pub encoding: RiemannEncoding,
+    /// Whether the tags of a name become fields, with [`RiemannEncoding::Graphite`].
+    pub tags: bool,
+    /// Web pages elsewhere that may subscribe, with [`RiemannEncoding::Http`]; `*` for all.
+    pub allowed_origins: Vec<String>,
 }
 
 impl Default for RiemannSource {
     fn default() -> RiemannSource {
-        RiemannSource { message_bytes_max: wire::riemann::MESSAGE_BYTES_MAX }
+        RiemannSource {
+            message_bytes_max: wire::riemann::MESSAGE_BYTES_MAX,
+            encoding: RiemannEncoding::Messages,
+            tags: false,
+            allowed_origins: Vec::new(),
+        }
     }
+}
+
+/// What connections of a source of Riemann's events carry (spec riemann §§1, 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RiemannEncoding {
+    /// Protobuf messages, each behind its length.
+    Messages,
+    /// HTTP: WebSockets, server-sent events, and bodies of JSON lines.
+    Http,
+    /// Lines of Graphite, each of which becomes an event (spec riemann §2.1).
+    Graphite,
+    /// Lines of OpenTSDB (spec riemann §2.2).
+    Opentsdb,
 }
 
 /// What connections of a source of points carry (spec graphite §1.1 to §1.3, §1.6).
@@ -183,8 +207,15 @@ impl SourceKind {
             SourceKind::OpenTsdb => {
                 facts(Section::SourceOpenTsdb, None, Some("put hello.world $(date +%s) 1 host=here"))
             }
-            // Nobody types protobuf.
-            SourceKind::Riemann(_) => facts(Section::SourceRiemann, None, None),
+            SourceKind::Riemann(source) => {
+                let to_try = match source.encoding {
+                    // Nobody types protobuf.
+                    RiemannEncoding::Messages | RiemannEncoding::Http => None,
+                    RiemannEncoding::Graphite => Some("hello.world 1 $(date +%s)"),
+                    RiemannEncoding::Opentsdb => Some("put hello.world $(date +%s) 1 host=here"),
+                };
+                facts(Section::SourceRiemann, None, to_try)
+            }
             SourceKind::Own(OwnPlan { every_ms, prefix }) => {
                 SourceFacts { report: Some((*every_ms, prefix)), ..facts(Section::SourceSelf, None, None) }
             }
@@ -203,7 +234,13 @@ impl SourceKind {
 
     /// True when its connections carry HTTP.
     pub fn carries_http(&self) -> bool {
-        matches!(self, SourceKind::Graphite(source) if source.carries == Carries::Http)
+        self.takes_subscribers()
+            || matches!(self, SourceKind::Graphite(source) if source.carries == Carries::Http)
+    }
+
+    /// True when clients on its connections subscribe to events.
+    pub fn takes_subscribers(&self) -> bool {
+        matches!(self, SourceKind::Riemann(source) if source.encoding == RiemannEncoding::Http)
     }
 
     /// Its own figures with carbon's names.

@@ -27,6 +27,8 @@ pub struct LoadedStreams {
     pub files: Arc<Files>,
     /// The outputs that it declares, in its order.
     pub outputs: Vec<StreamsOutput>,
+    /// Names of sources whose events go through a function of the config first, and the numbers of the servers that have it.
+    pub parsers: Vec<(String, usize)>,
 }
 
 /// An output of a Riemann config.

@@ -1,6 +1,6 @@
 //! Reads messages of events, and makes batches of them.
 //!
-//! Path of a message: it is a datagram, or [`read`] cuts it out of a connection -> **[`message`]** -> `wire::riemann::decode` ->
+//! Path of a line: [`line()`] -> `wire::riemann::json` or `lines` -> [`batches`]. Path of a message: it is a datagram, or [`read`] cuts it out of a connection -> **[`message`]** -> `wire::riemann::decode` ->
 //! [`batches`] -> `Shard::push`. Not here: the format (`wire::riemann`), when replies are written (`staunch`).
 //! Invariants: each message of a connection has one reply, in order, except an undecodable one, which ends the connection. Replies
 //! take less than three bytes for each byte of their messages and lengths.
@@ -8,14 +8,22 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use config::plan::{RiemannEncoding, RiemannSource};
 use model::{
-    Batches, EventTime, EventsBuilder, Now, Receipt, Records, Reject, SourceAccount, SourceId, Span,
+    Batches, EventLimit, EventTime, EventsBuilder, Now, Receipt, Records, Reject, SourceAccount, SourceId,
+    Span,
 };
 use wire::frame::LengthFramer;
+use wire::opentsdb;
+use wire::riemann::json::{self, JsonLine, JsonOptions, JsonReject, JsonTimes};
+use wire::riemann::lines::{self, OpentsdbLine};
 use wire::riemann::{self, Limits, MessageReject};
 
 use crate::intake::protocol::ProtocolReplies;
 use crate::intake::rejects::settle_rejects;
+
+/// Replies to `version` for one read, about: a client has one under way, if any.
+const VERSION_REPLIES_BYTES_MAX: usize = 4096;
 
 /// The events of one read, and its rejected records.
 #[derive(Debug)]
@@ -100,10 +108,7 @@ pub(crate) fn message(
     replies: Option<&mut ProtocolReplies>,
 ) -> Result<(), Reject> {
     into.messages += 1;
-    // Riemann's clock has milliseconds.
-    let received_ms = i64::try_from(now.wall_ns / 1_000_000).unwrap_or(i64::MAX / 1000);
-    let received = EventTime::Micros(received_ms * 1000);
-    let (reply, result) = match riemann::decode(bytes, received, Limits::default(), &mut into.events) {
+    let (reply, result) = match riemann::decode(bytes, received(now), Limits::default(), &mut into.events) {
         Ok(message) => match (message.query, replies) {
             (Some(query), Some(replies)) => {
                 replies.query(&query);
@@ -122,6 +127,71 @@ pub(crate) fn message(
         }
     };
     replied(reply, replies, result)
+}
+
+/// Reads one line, and appends the reply, if its client expects one.
+///
+/// # Errors
+/// Why it was rejected, which is counted, and of JSON in the reply.
+pub(crate) fn line(
+    bytes: &[u8],
+    source: &RiemannSource,
+    now: Now,
+    into: &mut Parsed,
+    replies: Option<&mut Vec<u8>>,
+) -> Result<(), Reject> {
+    into.messages += 1;
+    let result = match source.encoding {
+        RiemannEncoding::Graphite => lines::graphite(bytes, source.tags, &mut into.events),
+        RiemannEncoding::Opentsdb => lines::opentsdb(bytes, &mut into.events).map(|line| {
+            if let (OpentsdbLine::Version, Some(replies)) = (line, replies)
+                && replies.len() < VERSION_REPLIES_BYTES_MAX
+            {
+                replies.extend_from_slice(opentsdb::VERSION_REPLY);
+            }
+        }),
+        RiemannEncoding::Http | RiemannEncoding::Messages => json_line(bytes, source, now, into, replies),
+    };
+    if let Err(reason) = result {
+        into.rejects[reason.index()] += 1;
+    }
+    result
+}
+
+/// Reads one line of JSON, and appends the reply, which is a line as well. A line without an event has none.
+fn json_line(
+    bytes: &[u8],
+    source: &RiemannSource,
+    now: Now,
+    into: &mut Parsed,
+    replies: Option<&mut Vec<u8>>,
+) -> Result<(), Reject> {
+    let options = JsonOptions { bytes_max: source.message_bytes_max, times: JsonTimes::Seconds };
+    let result = json::decode(bytes, received(now), options, &mut into.events);
+    if let Some(replies) = replies {
+        match &result {
+            Ok(JsonLine::Null) => return Ok(()),
+            Ok(JsonLine::Event) => replies.extend_from_slice(json::OK_REPLY),
+            Err(why) => json::error_reply(why, replies),
+        }
+        replies.push(b'\n');
+    }
+    result.map(drop).map_err(|why| match why {
+        JsonReject::Limit(EventLimit::Tags | EventLimit::Entries) => Reject::TooManyTags,
+        JsonReject::TooLong(_) | JsonReject::TooMuchText => Reject::MessageTooBig,
+        JsonReject::Syntax { .. }
+        | JsonReject::LongNumber
+        | JsonReject::NotAnObject
+        | JsonReject::BadField { .. }
+        | JsonReject::BadTime(_)
+        | JsonReject::Limit(EventLimit::Nesting) => Reject::BadMessage,
+    })
+}
+
+/// The time of an event that has none: Riemann's clock has milliseconds.
+fn received(now: Now) -> EventTime {
+    let received_ms = i64::try_from(now.wall_ns / 1_000_000).unwrap_or(i64::MAX / 1000);
+    EventTime::Micros(received_ms * 1000)
 }
 
 /// Appends a reply: an error, or none.

@@ -147,8 +147,8 @@ impl IntakeMaker {
             raw: *raw,
             tail_counts: plan.tail_counts,
             beginning: match framing {
-                Framing::Lines(_) => Beginning::of_lines(),
-                Framing::Frames(_) => Beginning::Known,
+                Framing::Lines(_) if !protocol.takes_any_begin() => Beginning::of_lines(),
+                Framing::Lines(_) | Framing::Frames(_) => Beginning::Known,
             },
             framing,
             claim: Claim::new(unfinished),
@@ -327,6 +327,9 @@ impl Intake {
         if protocol.gives() == RecordKind::Points {
             let whose = (*source, *peer, wanted.raw);
             return points::batches(whose, account, packets.len(), now, (points, lines));
+        }
+        if protocol.gives() == RecordKind::Events {
+            return events::batches(*source, account, now, events);
         }
         let framed = matches!(framing, Framing::Frames(_));
         if let Some(replies) = replies {
@@ -528,6 +531,9 @@ impl Intake {
         if protocol.gives() == RecordKind::Points {
             let whose = (*source, *peer, wanted.raw);
             return points::batches(whose, account, packets.len(), now, (points, lines));
+        }
+        if protocol.gives() == RecordKind::Events {
+            return events::batches(*source, account, now, events);
         }
         if let Some(replies) = replies {
             replies.received(packets.len() as u64, parsed.rejected());

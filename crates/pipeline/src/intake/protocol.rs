@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use config::kinds::RecordKind;
-use config::plan::{CarbonOwnPlan, Carries, GraphiteSource, RelayOwnPlan, RiemannSource, SourceKind};
+use config::plan::{
+    CarbonOwnPlan, Carries, GraphiteSource, RelayOwnPlan, RiemannEncoding, RiemannSource, SourceKind,
+};
 use model::{Now, Span};
 use wire::frame::{LengthFramer, LengthOrder, LineEnd, LineFramer};
 use wire::graphite::input::{Compatibility, MessageEncoding, Options, Parsed, Reader};
@@ -33,6 +35,8 @@ pub(crate) enum Protocol {
     GraphiteMessages(MessageReading),
     /// Riemann's messages: datagrams, or each behind its length.
     Riemann(RiemannSource),
+    /// Events of Riemann's clients as lines: of JSON, in bodies of requests and frames of WebSockets; of Graphite; of OpenTSDB.
+    RiemannLines(RiemannSource),
 }
 
 /// What connections carry. A connection ends when a reload changes it.
@@ -110,7 +114,12 @@ impl Protocol {
                 }
             },
             SourceKind::OpenTsdb => Protocol::OpenTsdb(Arc::new(opentsdb::Reader::new(seed))),
-            SourceKind::Riemann(source) => Protocol::Riemann(*source),
+            SourceKind::Riemann(source) => match source.encoding {
+                RiemannEncoding::Messages => Protocol::Riemann(source.clone()),
+                RiemannEncoding::Http | RiemannEncoding::Graphite | RiemannEncoding::Opentsdb => {
+                    Protocol::RiemannLines(source.clone())
+                }
+            },
             SourceKind::RelayOwn(_) => lines(RelayOwnPlan::reading()),
             SourceKind::CarbonOwn(_) => lines(CarbonOwnPlan::reading()),
         }
@@ -126,7 +135,8 @@ impl Protocol {
             Protocol::GraphiteMessages(_)
             | Protocol::Statsd(_)
             | Protocol::OpenTsdb(_)
-            | Protocol::Riemann(_) => None,
+            | Protocol::Riemann(_)
+            | Protocol::RiemannLines(_) => None,
         }
     }
 
@@ -144,7 +154,17 @@ impl Protocol {
             Protocol::GraphiteMessages(reading) => {
                 Framing::Frames(LengthFramer::ordered(LengthOrder::Big, reading.message_bytes_max))
             }
+            Protocol::RiemannLines(source) => Framing::Lines(LineFramer::new(source.message_bytes_max)),
             Protocol::Riemann(source) => Framing::Frames(riemann::framer(source.message_bytes_max)),
+        }
+    }
+
+    /// Whether a request of HTTP or a handshake at the begin of a connection would be taken for its lines.
+    pub(crate) fn takes_any_begin(&self) -> bool {
+        match self {
+            Protocol::RiemannLines(source) => source.encoding == RiemannEncoding::Http,
+            Protocol::Riemann(_) | Protocol::GraphiteMessages(_) => true,
+            Protocol::Statsd(_) | Protocol::GraphiteLines(_) | Protocol::OpenTsdb(_) => false,
         }
     }
 
@@ -153,7 +173,10 @@ impl Protocol {
         match self {
             Protocol::GraphiteMessages(reading) => Carried::Graphite(reading.form),
             Protocol::Riemann(_) => Carried::Riemann,
-            Protocol::Statsd(_) | Protocol::GraphiteLines(_) | Protocol::OpenTsdb(_) => Carried::Lines,
+            Protocol::Statsd(_)
+            | Protocol::GraphiteLines(_)
+            | Protocol::OpenTsdb(_)
+            | Protocol::RiemannLines(_) => Carried::Lines,
         }
     }
 
@@ -169,7 +192,7 @@ impl Protocol {
             Protocol::GraphiteLines(_) | Protocol::GraphiteMessages(_) | Protocol::OpenTsdb(_) => {
                 RecordKind::Points
             }
-            Protocol::Riemann(_) => RecordKind::Events,
+            Protocol::Riemann(_) | Protocol::RiemannLines(_) => RecordKind::Events,
         }
     }
 
@@ -196,6 +219,19 @@ impl Protocol {
             }
             Protocol::GraphiteMessages(MessageReading { reader, form, .. }) => {
                 packets.iter().for_each(|packet| reader.message(*form, bytes, *packet, now_s, found.points));
+            }
+            Protocol::RiemannLines(source) => {
+                for packet in packets {
+                    let mut at = packet.at as usize;
+                    for line in packet.of(bytes).split_inclusive(|byte| *byte == b'\n') {
+                        let replies = found.replies.as_deref_mut().map(|replies| &mut replies.bytes);
+                        let text = line.strip_suffix(b"\n").unwrap_or(line);
+                        if let Err(reason) = events::line(text, source, now, found.events, replies) {
+                            found.events.first_reject.get_or_insert((reason, Span::new(at, text.len())));
+                        }
+                        at += line.len();
+                    }
+                }
             }
             Protocol::Riemann(_) => {
                 for packet in packets {

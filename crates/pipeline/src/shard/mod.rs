@@ -9,20 +9,24 @@
 pub(crate) mod clusters;
 mod explain;
 mod failover;
+mod feeds;
 mod inspect;
 pub(crate) mod packets;
 mod queries;
 mod routes;
 mod state;
+mod subscribers;
 pub(crate) mod transforms;
 mod wiring;
 
 pub use self::explain::{ChainExplanation, ChainVisit, MATCHES_MAX, RelayToAsk, SentBy, explain_chain};
+pub use self::feeds::{Pump, Received, Subscriber, SubscriberFigures};
 pub use self::inspect::{
     DumpCursor, DumpRow, DumpSlice, Held, SLICE_BYTES_MAX, SLICE_SERIES_MAX, SeriesCopy, SeriesRow,
     SeriesSlice,
 };
 pub use self::queries::IndexQuery;
+pub use self::subscribers::{Subscribed, Subscription};
 pub use self::transforms::{
     BeforeLast, BusyNames, FedFigures, Kept, RelayFigures, RelayState, RestoredStreams, SavedState,
     ShardFigures, StreamsFigures,

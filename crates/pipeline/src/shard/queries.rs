@@ -1,7 +1,7 @@
 //! Queries of clients over the index of a Riemann config, in slices.
 //!
 //! Path of a query: the intake finds it in a message -> the connection's task calls [`Shard::query`] once everything before it has
-//! been processed, and [`IndexQuery::run`] until it is done -> [`IndexQuery::begin_reply`]. Not here: the search itself (`streams::index`).
+//! been processed, and [`IndexQuery::run`] until it is done -> [`IndexQuery::begin_reply`], or [`IndexQuery::next_json`] for a subscriber. Not here: the search itself (`streams::index`).
 
 use std::sync::Arc;
 
@@ -9,8 +9,10 @@ use model::{EventsBuilder, SourceId};
 use streams::event::Event;
 use streams::index::{Progress, Search, SearchLimits, Stop};
 use streams::riemann::record;
+use streams::riemann::watching::Shape;
 use wire::riemann;
 
+use super::feeds;
 use crate::Shard;
 
 /// Events of a reply, at most (spec riemann §17.16).
@@ -70,6 +72,26 @@ impl IndexQuery {
             }
         }
         true
+    }
+
+    /// The events that were found, for a client that reads JSON: at most so many.
+    ///
+    /// # Errors
+    /// Why there is no result.
+    pub fn found(&self) -> Result<usize, &str> {
+        self.error.as_deref().map_or(Ok(self.found.len()), Err)
+    }
+
+    /// The JSON of the next event that was found.
+    pub fn next_json(&mut self, out: &mut Vec<u8>) -> bool {
+        while let Some(event) = self.found.get(self.written) {
+            self.written += 1;
+            // One with more tags or attributes than an event may have is left out.
+            if feeds::write(event, Shape::Record, &mut self.one, out) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Appends the length of the reply, and its beginning. A client may read slowly, so that the events follow in pieces:

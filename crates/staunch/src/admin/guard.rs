@@ -139,6 +139,21 @@ fn name_of(host: &str) -> Option<&str> {
     (behind.is_empty() || behind.strip_prefix(':').is_some_and(is_port)).then_some(name)
 }
 
+/// True for a Host that is an address or localhost, with or without a port.
+pub(crate) fn is_address(host: &str) -> bool {
+    is_ours(host, &[])
+}
+
+/// True for two Hosts, both addresses or localhost, that are the same one or both this machine.
+pub(crate) fn are_same_machine(one: &str, other: &str) -> bool {
+    let plain = |host| name_of(host).map(|name| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase());
+    let is_here = |name: &str| {
+        name == "localhost" || name.parse().is_ok_and(|ip: IpAddr| ip.to_canonical().is_loopback())
+    };
+    let (Some(one), Some(other)) = (plain(one), plain(other)) else { return false };
+    one == other || is_here(&one) && is_here(&other)
+}
+
 /// True for an address with or without a port, for localhost, and for allowed names: nobody else can make these resolve
 /// elsewhere.
 fn is_ours(host: &str, allowed: &[String]) -> bool {

@@ -6,7 +6,7 @@ mod bodies;
 mod carbonlink;
 pub mod clients;
 mod graphite;
-mod guard;
+pub(crate) mod guard;
 pub mod http;
 pub mod management;
 pub mod metrics;
@@ -17,7 +17,7 @@ mod refusal;
 pub mod relay;
 mod reload;
 pub mod series;
-mod server;
+pub(crate) mod server;
 pub mod stores;
 
 use std::io;

@@ -50,7 +50,7 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
                 if is_plain {
                     tasks.spawn(sends);
                 } else {
-                    tasks.spawn_on(sends, &shared.sender_thread.runtime()?);
+                    tasks.spawn_on(sends, &shared.side_threads.senders.runtime()?);
                 }
             }
         }

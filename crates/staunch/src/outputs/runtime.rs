@@ -1,7 +1,7 @@
-//! The thread of senders that encrypt or compress: that work would delay the connections and other senders on `main`.
-//! It starts with the first such output.
+//! Threads with a runtime for work that would delay the connections and senders on `main`: senders that encrypt or compress, and
+//! subscribers to Riemann's events. Each starts with the first of them.
 //!
-//! Not here: encryption and compression (`stream::wrapping`).
+//! Not here: encryption and compression (`stream::wrapping`), subscribers (`sources::subscribers`).
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -12,9 +12,27 @@ use tokio::sync::oneshot;
 /// How long idle threads for blocking work are kept: as long as the process runs.
 pub(crate) const KEEP_THREADS: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// The thread, once it is needed.
-#[derive(Debug, Default)]
-pub struct SenderThread(Mutex<Option<Started>>);
+/// A thread, once it is needed.
+#[derive(Debug)]
+pub struct SideThread {
+    name: &'static str,
+    started: Mutex<Option<Started>>,
+}
+
+/// The threads of a daemon.
+#[derive(Debug)]
+pub struct SideThreads {
+    /// Senders with TLS or compression.
+    pub senders: SideThread,
+    /// Subscribers to Riemann's events.
+    pub subscribers: SideThread,
+}
+
+impl Default for SideThreads {
+    fn default() -> SideThreads {
+        SideThreads { senders: SideThread::new("senders"), subscribers: SideThread::new("subscribers") }
+    }
+}
 
 #[derive(Debug)]
 struct Started {
@@ -23,24 +41,29 @@ struct Started {
     _end: oneshot::Sender<()>,
 }
 
-impl SenderThread {
-    /// The runtime for the tasks of such senders.
+impl SideThread {
+    /// A thread of that name.
+    pub fn new(name: &'static str) -> SideThread {
+        SideThread { name, started: Mutex::new(None) }
+    }
+
+    /// The runtime for its tasks.
     ///
     /// # Errors
     /// When the system has no thread or no descriptors left.
     pub fn runtime(&self) -> io::Result<Handle> {
-        let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(started) = &*started {
             return Ok(started.runtime.clone());
         }
-        let new = start()?;
+        let new = start(self.name)?;
         let runtime = new.runtime.clone();
         *started = Some(new);
         Ok(runtime)
     }
 }
 
-fn start() -> io::Result<Started> {
+fn start(name: &str) -> io::Result<Started> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().thread_keep_alive(KEEP_THREADS).build()?;
     let handle = runtime.handle().clone();
@@ -48,7 +71,7 @@ fn start() -> io::Result<Started> {
     std::thread::Builder::new().spawn(|| ())?;
     runtime.spawn_blocking(|| ());
     let (end, ended) = oneshot::channel::<()>();
-    std::thread::Builder::new().name("senders".into()).spawn(move || {
+    std::thread::Builder::new().name(name.into()).spawn(move || {
         // Dropping the sender is the signal.
         let _ended = runtime.block_on(ended);
         runtime.shutdown_background();
@@ -58,7 +81,7 @@ fn start() -> io::Result<Started> {
 
 #[test]
 fn senders_that_encrypt_share_one_thread() {
-    let senders = SenderThread::default();
+    let senders = SideThread::new("senders");
     let name = || {
         let (send, receive) = std::sync::mpsc::sync_channel(1);
         let runtime = senders.runtime().expect("a thread is free");

@@ -130,6 +130,9 @@ impl Door {
 
     fn serve(&mut self, mut parked: Parked, place: (ConnectionSlot, (Share, Permit))) {
         let (slot, share) = place;
+        if parked.is_of_subscribers() {
+            return self.serve_subscriber(parked, (slot, share));
+        }
         let reader = self.shared.readers.deal();
         let moved = reader.elsewhere().map_or(Ok(()), |runtime| parked.move_to(runtime));
         if let Err(error) = moved {
@@ -140,6 +143,23 @@ impl Door {
         let task = async move {
             let at_rest = served.await;
             drop((share, reader));
+            at_rest
+        };
+        self.connections.spawn_on(task, &runtime);
+    }
+
+    /// The same for a connection of the thread of subscribers.
+    fn serve_subscriber(&mut self, mut parked: Parked, (slot, share): (ConnectionSlot, (Share, Permit))) {
+        let runtime = self.shared.side_threads.subscribers.runtime();
+        let moved = runtime.and_then(|runtime| parked.move_to(&runtime).map(|()| runtime));
+        let runtime = match moved {
+            Ok(runtime) => runtime,
+            Err(error) => return self.closed_instead_of_moved(&error),
+        };
+        let served = parked.go_on(Arc::clone(&self.shared), self.updates.clone(), self.orders.clone(), slot);
+        let task = async move {
+            let at_rest = served.await;
+            drop(share);
             at_rest
         };
         self.connections.spawn_on(task, &runtime);

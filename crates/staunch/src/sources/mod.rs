@@ -11,3 +11,4 @@ mod post;
 mod queries;
 mod shares;
 pub mod stream;
+pub mod subscribers;

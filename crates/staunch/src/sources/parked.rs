@@ -21,6 +21,7 @@ use crate::sources::answered::Answered;
 use crate::sources::listener::{Order, StreamSource};
 use crate::sources::post::Post;
 use crate::sources::stream::{Plain, Stream, Wrapping};
+use crate::sources::subscribers::Web;
 
 /// The client of a connection when it was accepted: after its end, the socket does not show it any more.
 #[derive(Clone, Copy)]
@@ -47,6 +48,8 @@ enum Kind {
     Answered(Box<Answered>),
     /// It never pauses: it was accepted just now.
     Post(Box<Post>),
+    /// Likewise, on a thread of its own.
+    Web(Box<Web>),
 }
 
 impl std::fmt::Debug for Parked {
@@ -70,6 +73,10 @@ impl Parked {
         unfinished: Option<&Unfinished>,
     ) -> Parked {
         source.account.connections_open.fetch_add(1, Relaxed);
+        if source.plan.kind.takes_subscribers() {
+            let client = Client { address, key: from };
+            return Parked(Kind::Web(Box::new(Web { stream, client, source })));
+        }
         if source.plan.kind.carries_http() {
             let client = Client { address, key: from };
             return Parked(Kind::Post(Box::new(Post { stream, client, source })));
@@ -112,6 +119,7 @@ impl Parked {
             Kind::Plain(plain) => plain.from,
             Kind::Answered(answered) => answered.from(),
             Kind::Post(post) => post.client.key,
+            Kind::Web(web) => web.client.key,
         }
     }
 
@@ -124,6 +132,15 @@ impl Parked {
             Kind::Plain(plain) => plain.stream.move_to(runtime),
             Kind::Answered(answered) => answered.stream_mut().move_to(runtime),
             Kind::Post(post) => post.stream.move_to(runtime),
+            Kind::Web(web) => web.stream.move_to(runtime),
+        }
+    }
+
+    /// True when it belongs on the thread of subscribers.
+    pub(super) fn is_of_subscribers(&self) -> bool {
+        match &self.0 {
+            Kind::Web(_) => true,
+            Kind::Plain(_) | Kind::Answered(_) | Kind::Post(_) => false,
         }
     }
 
@@ -144,6 +161,10 @@ impl Parked {
             }
             Kind::Post(post) => {
                 post.serve(&shared, &updates, &mut orders, &slot).await;
+                return None;
+            }
+            Kind::Web(web) => {
+                web.serve(&shared, &updates, &mut orders, &slot).await;
                 return None;
             }
         }))
@@ -170,14 +191,14 @@ mod passing {
                 Kind::Plain(plain) if plain.wrapping.is_some() => None,
                 Kind::Plain(plain) => plain.intake.unfinished(),
                 Kind::Answered(answered) => answered.unfinished(),
-                Kind::Post(_) => None,
+                Kind::Post(_) | Kind::Web(_) => None,
             }
         }
 
         /// Its id, if it has acknowledgements.
         pub fn id(&self) -> Option<ConnectionId> {
             match &self.0 {
-                Kind::Plain(_) | Kind::Post(_) => None,
+                Kind::Plain(_) | Kind::Post(_) | Kind::Web(_) => None,
                 Kind::Answered(answered) => Some(answered.id()),
             }
         }
@@ -185,7 +206,7 @@ mod passing {
         /// True when its client waits for a reply, or has not read all of it.
         pub fn waits(&self) -> bool {
             match &self.0 {
-                Kind::Plain(_) | Kind::Post(_) => false,
+                Kind::Plain(_) | Kind::Post(_) | Kind::Web(_) => false,
                 Kind::Answered(answered) => answered.waits(),
             }
         }
@@ -195,7 +216,7 @@ mod passing {
             match &self.0 {
                 Kind::Plain(plain) => plain.intake.has_tail(),
                 Kind::Answered(answered) => answered.has_tail(),
-                Kind::Post(_) => false,
+                Kind::Post(_) | Kind::Web(_) => false,
             }
         }
 
@@ -205,6 +226,7 @@ mod passing {
                 Kind::Plain(plain) => plain.stream.as_fd(),
                 Kind::Answered(answered) => answered.stream().as_fd(),
                 Kind::Post(post) => post.stream.as_fd(),
+                Kind::Web(web) => web.stream.as_fd(),
             }
         }
 

@@ -7,6 +7,7 @@ use pipeline::IndexQuery;
 use tokio::sync::watch;
 
 use crate::daemon::shared::Shared;
+use crate::daemon::worker::Asking;
 use crate::sources::listener::{Order, ordered};
 
 /// The answer to one query, whose reply can be written. None if the daemon stops or pauses meanwhile.
@@ -27,7 +28,7 @@ pub(super) async fn answer(
 /// The result of a query; None once the shard's thread has ended.
 async fn searched(text: String, (source, from): (SourceId, PeerKey), shared: &Shared) -> Option<IndexQuery> {
     let mut asking = shared.shard.ask_in_line(from).await;
-    let mut query = loop {
+    let query = loop {
         let (exchange, text) = (std::sync::Arc::clone(&shared.exchange), text.clone());
         let begun = asking.call(move |worker| {
             // The events that this client sent before are processed first.
@@ -38,6 +39,11 @@ async fn searched(text: String, (source, from): (SourceId, PeerKey), shared: &Sh
             None => tokio::task::yield_now().await,
         }
     };
+    finished(&mut asking, query).await
+}
+
+/// A query that was begun, once it has ended; None once the shard's thread has ended.
+pub(super) async fn finished(asking: &mut Asking, mut query: IndexQuery) -> Option<IndexQuery> {
     loop {
         let (back, is_done) = asking
             .call(move |worker| {

@@ -91,11 +91,15 @@ pub enum Server {
     WebSocket {
         /// Its address.
         listen: Listen,
+        /// Origins of web pages elsewhere that may subscribe; `*` for all.
+        allowed_origins: Vec<ArcStr>,
     },
     /// `sse-server`
     Sse {
         /// Its address.
         listen: Listen,
+        /// As of a WebSocket server; that of `Access-Control-Allow-Origin` in `:headers` is one of them.
+        allowed_origins: Vec<ArcStr>,
     },
     /// `graphite-server`
     Graphite {
@@ -127,6 +131,15 @@ impl Server {
             Server::Sse { .. } => "sse-server",
             Server::Graphite { .. } => "graphite-server",
             Server::Opentsdb { .. } => "opentsdb-server",
+        }
+    }
+
+    /// The function through which its events go first, if it has one.
+    pub fn parser(&self) -> Option<&Value> {
+        match self {
+            Server::Graphite { parser: Value::Nil, .. } | Server::Opentsdb { parser: Value::Nil, .. } => None,
+            Server::Graphite { parser, .. } | Server::Opentsdb { parser, .. } => Some(parser),
+            Server::Tcp { .. } | Server::Udp { .. } | Server::WebSocket { .. } | Server::Sse { .. } => None,
         }
     }
 

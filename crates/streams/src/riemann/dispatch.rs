@@ -92,6 +92,12 @@ pub(super) fn drain(graph: &mut Graph) {
     graph.surroundings.complaints.left_out += more;
 }
 
+/// Counts and logs an exception outside of all streams.
+pub(super) fn threw(graph: &mut Graph, text: impl FnOnce() -> String) {
+    graph.surroundings.figures.threw += 1;
+    complain(graph, text);
+}
+
 /// Logs an exception, unless there were many in this second: a stream may throw for each event.
 fn complain(graph: &mut Graph, text: impl FnOnce() -> String) {
     let second = graph.now_us().div_euclid(1_000_000);

@@ -17,6 +17,7 @@ use super::state::restoring::{self, Restored};
 use super::state::saving::Saving;
 use super::surroundings::{Effect, Figures};
 use super::testing::recorded::Testing;
+use super::watching::{WatchError, WatchId};
 use super::{dispatch, namespaces, services};
 use crate::event::Event;
 use crate::graph::{self, Graph, Identity, NodeId};
@@ -177,9 +178,16 @@ impl Engine {
         let event = Value::Event(Arc::new(self.interner.event(record)));
         self.graph.evaluation.begin_event();
         let parsed = self.graph.call(parser, &[event]);
-        match parsed.map_err(|error| StreamError { at: error.at().clone(), error })? {
-            Value::Nil => Ok(()),
-            event => self.push_value(event),
+        match parsed {
+            Ok(Value::Nil) => Ok(()),
+            Ok(event) => self.push_value(event),
+            Err(error) => {
+                let error = StreamError { at: error.at().clone(), error };
+                dispatch::threw(&mut self.graph, || {
+                    format!("a :parser-fn threw: {} ({})", error.error, error.at)
+                });
+                Err(error)
+            }
         }
     }
 
@@ -225,17 +233,22 @@ impl Engine {
     /// If the text is no query, or there is no index.
     pub fn search(&mut self, text: &str, limits: SearchLimits) -> Result<Search, SearchError> {
         let Some(index) = &self.graph.surroundings.index else { return Err(SearchError::NoIndex) };
-        let known = self.queries.iter().position(|(known, _)| **known == *text);
-        let (text, query) = match known {
-            Some(at) => self.queries.remove(at),
-            None => (text.into(), Arc::new(Query::new(text)?)),
-        };
-        let search = Search::new(&query, index, limits);
-        if self.queries.len() == QUERIES_MAX {
-            self.queries.remove(0);
-        }
-        self.queries.push((text, query));
-        Ok(search)
+        let query = compiled(&mut self.queries, text)?;
+        Ok(Search::new(&query, index, limits))
+    }
+
+    /// From now on, events of that channel that match the query are effects, [`Effect::Published`].
+    ///
+    /// # Errors
+    /// If the text is no query, or there are too many.
+    pub fn watch(&mut self, channel: &str, text: &str) -> Result<WatchId, WatchError> {
+        let query = compiled(&mut self.queries, text)?;
+        self.graph.surroundings.watches.add(channel, query)
+    }
+
+    /// Ends a watch.
+    pub fn unwatch(&mut self, id: WatchId) {
+        self.graph.surroundings.watches.remove(id);
     }
 
     /// Goes on with a search for so many steps.
@@ -285,7 +298,7 @@ impl Engine {
         restoring::restore(&mut self.graph, &self.identities, blocks)
     }
 
-    /// Continues where another config's engine was: with its index, and what streams remember that are the same in both.
+    /// Continues where another config's engine was: with its index, its watches, and what streams remember that are the same in both.
     pub fn adopt(&mut self, predecessor: Engine) -> Restored {
         let restored = restoring::carry(
             (&predecessor.graph, &predecessor.identities),
@@ -297,6 +310,7 @@ impl Engine {
         {
             surroundings.index = Some(index);
         }
+        surroundings.watches = predecessor.graph.surroundings.watches;
         surroundings.figures = predecessor.graph.surroundings.figures;
         restored
     }
@@ -314,4 +328,18 @@ impl Engine {
     pub fn var(&self, namespace: &str, name: &str) -> Option<Value> {
         self.graph.evaluation.world.intern(&ArcStr::from(namespace), &ArcStr::from(name)).get()
     }
+}
+
+/// A query that was compiled lately, or is compiled now.
+fn compiled(queries: &mut Vec<(Box<str>, Arc<Query>)>, text: &str) -> Result<Arc<Query>, QueryError> {
+    let known = queries.iter().position(|(known, _)| **known == *text);
+    let (text, query) = match known {
+        Some(at) => queries.remove(at),
+        None => (text.into(), Arc::new(Query::new(text)?)),
+    };
+    if queries.len() == QUERIES_MAX {
+        queries.remove(0);
+    }
+    queries.push((text, Arc::clone(&query)));
+    Ok(query)
 }

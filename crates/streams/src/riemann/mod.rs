@@ -3,6 +3,7 @@
 //! - [`engine`]: a loaded config that runs. [`declared`]: what it declared. [`surroundings`]: the index, channels and effects.
 //! - `namespaces`: which names a config knows; `dispatch`: events to all top-level streams. `services`, `indexing`, `publishing`, `timing`, `outputs`: what they do.
 //! - [`state`]: what streams remember, as bytes that outlive the process.
+//! - `namespaces`: which names a config knows; `dispatch`: events to all top-level streams. `services`, `indexing`, `publishing`, `timing`, `outputs`: what they do. [`watching`]: subscribers outside.
 //! - [`files`]: what a config asked of the world while it was loaded. [`mod@record`]: events between batches and the language.
 //!
 //! Not here: the streams (`nodes`), functions of values only (`libraries`), sockets, queues and files (the daemon).
@@ -26,6 +27,7 @@ pub mod surroundings;
 pub mod testing;
 mod timing;
 mod trees;
+pub mod watching;
 
 #[cfg(test)]
 pub(crate) mod tests;

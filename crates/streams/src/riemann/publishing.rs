@@ -1,6 +1,9 @@
 //! Channels, and events that go through all top-level streams again (spec riemann §§6.1, 10.7).
 
-use super::surroundings::SUBSCRIPTIONS_MAX;
+use super::record;
+use super::surroundings::{Effect, SUBSCRIPTIONS_MAX};
+use super::watching::Shape;
+use crate::event::Field;
 use crate::graph::{Graph, Node, Turn};
 use crate::language::error::{EvalError, Outcome, Reason};
 use crate::language::host::Level;
@@ -77,16 +80,36 @@ fn subscribe(machine: &mut Machine<'_>, channel: &Value, function: &Value) -> Ou
     crate::nodes::construct(machine.graph, "sdo", &[])
 }
 
-/// Calls the subscribers of a channel, one after the other.
+/// Notes the event for subscribers outside, and calls those of the config, one after the other.
 ///
 /// # Errors
 /// What one of them throws; those after it are not called (spec riemann §6.1).
 pub(super) fn publish(graph: &mut Graph, channel: &Value, event: &Value) -> Outcome<()> {
+    note(graph, channel, event);
     if graph.surroundings.subscriptions.is_empty() {
         return Ok(());
     }
     let subscribers = graph.surroundings.subscribers(channel);
     subscribers.iter().try_for_each(|function| graph.call(function, std::slice::from_ref(event)).map(|_| ()))
+}
+
+/// Notes the event of a channel for subscribers outside whose queries match it.
+fn note(graph: &mut Graph, channel: &Value, value: &Value) {
+    let surroundings = &mut graph.surroundings;
+    if surroundings.watches.is_empty() {
+        return;
+    }
+    // Names in addresses are texts: a keyword is another channel.
+    let Value::Text(channel) = channel else { return };
+    let Some(event) = record::event_of(value) else { return };
+    // What the index expires is a map in Riemann, there and on its way through the streams.
+    let is_expired = matches!(event.get(Field::State), Value::Text(state) if state == "expired");
+    let is_map = is_expired || !matches!(value, Value::Event(_));
+    let shape = if is_map { Shape::Map } else { Shape::Record };
+    let watches = surroundings.watches.matching(channel, &event);
+    if !watches.is_empty() {
+        surroundings.effect(Effect::Published { watches, event, shape });
+    }
 }
 
 /// `(publish channel)`

@@ -124,6 +124,8 @@ impl Replay {
         let named = |number: u16| self.outputs.get(usize::from(number)).cloned().unwrap_or_default();
         for effect in self.engine.effects() {
             let (output, what) = match effect {
+                // Nobody subscribes.
+                Effect::Published { .. } => continue,
                 Effect::Line { output, line } => (output, line.trim_end().to_owned()),
                 Effect::Event { output, event } => {
                     (output, json::event_json(&event).unwrap_or_else(|error| format!("an event: {error}")))

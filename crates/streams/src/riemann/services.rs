@@ -23,15 +23,11 @@ natives! {
         "tcp-server", 0, ANY, "Takes messages of Riemann's clients on TCP connections.", tcp_server;
         "udp-server", 0, ANY, "Takes messages of Riemann's clients as datagrams.", udp_server;
         "ws-server", 0, ANY, "Serves the index to WebSockets.", |m, a| {
-            let options = Options::of(m, "ws-server", a, &["host", "port", "core"])?;
-            let listen = listen(&options, 5556)?;
-            declare(m, &options, Server::WebSocket { listen })
+            let options = Options::of(m, "ws-server", a, &["host", "port", "allowed-origins", "core"])?;
+            let (listen, allowed_origins) = (listen(&options, 5556)?, allowed_origins(&options)?);
+            declare(m, &options, Server::WebSocket { listen, allowed_origins })
         };
-        "sse-server", 0, ANY, "Serves the index as server-sent events.", |m, a| {
-            let options = Options::of(m, "sse-server", a, &["host", "port", "headers", "core"])?;
-            let listen = listen(&options, 5558)?;
-            declare(m, &options, Server::Sse { listen })
-        };
+        "sse-server", 0, ANY, "Serves the index as server-sent events.", sse_server;
         "graphite-server", 0, ANY, "Takes lines of Graphite.", graphite_server;
         "opentsdb-server", 0, ANY, "Takes lines of OpenTSDB.", |m, a| {
             let options = Options::of(m, "opentsdb-server", a, &["host", "port", "parser-fn", "so-backlog", "core"])?;
@@ -208,6 +204,34 @@ fn graphite_server(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcom
     let (listen, tags) = (listen(&options, 2003)?, options.is_set("tags"));
     let parser = options.get("parser-fn").cloned().unwrap_or_default();
     declare(machine, &options, Server::Graphite { listen, transport, parser, tags })
+}
+
+fn sse_server(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
+    let known = ["host", "port", "headers", "allowed-origins", "core"];
+    let options = Options::of(machine, "sse-server", arguments, &known)?;
+    let (listen, mut allowed_origins) = (listen(&options, 5558)?, allowed_origins(&options)?);
+    if let Some(Value::Map(headers)) = options.get("headers") {
+        for (name, value) in headers.iter() {
+            let (name, value) = (crate::print::to_str(name), crate::print::to_str(value));
+            match name.trim_start_matches(':').eq_ignore_ascii_case("access-control-allow-origin") {
+                true => allowed_origins.push(value.into()),
+                false => {
+                    note(machine, &format!("sse-server: the header {name} is not sent"))?;
+                }
+            }
+        }
+    }
+    declare(machine, &options, Server::Sse { listen, allowed_origins })
+}
+
+/// `:allowed-origins`, which Riemann does not have: it lets all pages subscribe.
+fn allowed_origins(options: &Options) -> Outcome<Vec<ArcStr>> {
+    let Some(given) = options.get("allowed-origins") else { return Ok(Vec::new()) };
+    let origins = fields::items(given).unwrap_or_default().into_iter().map(|origin| match origin {
+        Value::Text(origin) => Ok(origin),
+        _ => Err(options.wrong(":allowed-origins must be a list of texts")),
+    });
+    origins.collect()
 }
 
 /// `:protocol`, `:tcp` unless it says otherwise.

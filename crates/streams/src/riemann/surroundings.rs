@@ -10,6 +10,7 @@ use arcstr::ArcStr;
 
 use super::declared::{Declared, OutputNumber};
 use super::testing::recorded::Testing;
+use super::watching::{Shape, WatchId, Watches};
 use crate::collections::element::Element;
 use crate::event::Event;
 use crate::graph::NodeId;
@@ -43,6 +44,15 @@ pub enum Effect {
         output: OutputNumber,
         /// The event.
         event: Arc<Event>,
+    },
+    /// An event of a channel for subscribers outside.
+    Published {
+        /// Those whose query it matches; at least one.
+        watches: Vec<WatchId>,
+        /// The event.
+        event: Arc<Event>,
+        /// How it is written.
+        shape: Shape,
     },
 }
 
@@ -91,6 +101,8 @@ pub struct Surroundings {
     pub tasks: BTreeSet<NodeId>,
     /// Functions by the channel to which they subscribe.
     pub subscriptions: Vec<(Value, Value)>,
+    /// What subscribers outside want to have.
+    pub watches: Watches,
     /// Events for all top-level streams, after the event at hand.
     pub reinjected: VecDeque<Value>,
     /// What is to be done outside.
@@ -115,6 +127,7 @@ impl Surroundings {
             index_limits,
             tasks: BTreeSet::new(),
             subscriptions: Vec::new(),
+            watches: Watches::default(),
             reinjected: VecDeque::new(),
             effects: Vec::new(),
             figures: Figures::default(),

@@ -5,6 +5,7 @@ mod packets;
 mod plans;
 mod relay_plans;
 mod relays;
+mod riemann;
 
 use std::path::Path;
 
@@ -119,7 +120,12 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
 fn file_with_events(key: &str, line: &str) -> String {
     let events = "[outputs.o]\ntype = \"event_file\"\nfrom = [\"app\"]\n";
     // Datagrams are not encrypted.
-    let listen = if key == "tls" { "listen = [\"tcp://127.0.0.1:0\"]\n" } else { "" };
+    let listen = match key {
+        "tls" | "encoding" => "listen = [\"tcp://127.0.0.1:0\"]\n",
+        "tags" => "encoding = \"graphite\"\n",
+        "allowed_origins" => "listen = [\"tcp://127.0.0.1:0\"]\nencoding = \"http\"\n",
+        _ => "",
+    };
     format!("[sources.app]\ntype = \"riemann\"\n{listen}{line}\n{events}")
 }
 

@@ -279,3 +279,88 @@ fn half_a_message_from_before_a_hot_restart_is_lost_when_the_source_takes_lines_
     assert_eq!((account.rejected(Reject::TailLost), account.sum(0).received), (1, 1));
     assert!(account.sum(0).holds());
 }
+
+#[test]
+fn lines_of_json_are_events_with_a_reply_each_wherever_the_reads_cut() {
+    let (accounts, maker) = first_source(
+        "[sources.s]\ntype = \"riemann\"\nlisten = [\"tcp://127.0.0.1:0\"]\nencoding = \"http\"\nmax_message_bytes = \"64B\"\n\
+         [outputs.o]\ntype = \"event_file\"\nfrom = [\"s\"]\n",
+    );
+    let long = format!("{{\"service\":\"{}\"}}\n", "x".repeat(64));
+    let lines = format!(
+        "{{\"service\":\"a\",\"n\":[1,true]}}\nGET / oh no\n\nnull\n{{\"time\":\"noon\"}}\r\n{long}[]\n{{\"service\":\"b\"}}\nrest"
+    );
+    for step in [lines.len(), 7, 1] {
+        let (mut intake, mut scratch) = (maker.make(), Scratch::default());
+        let (mut replies, mut services) = (Vec::new(), Vec::new());
+        for bytes in lines.as_bytes().chunks(step) {
+            let batches = intake.stream(bytes, NOW, &mut scratch);
+            for batch in batches.iter() {
+                let model::Records::Events(events) = &batch.records else { panic!("only events") };
+                services.extend(events.view().iter().map(|event| event.service().unwrap_or("").to_owned()));
+            }
+            batches.settle(Outcome::Routed);
+            intake.settle_too_long();
+            replies.extend(intake.take_protocol_replies().bytes);
+        }
+        assert_eq!(services, ["a", "b"], "reads of {step} bytes");
+        let replies = String::from_utf8(replies).unwrap();
+        let replies: Vec<&str> = replies.lines().collect();
+        assert_eq!(replies.len(), 5, "reads of {step} bytes: {replies:?}");
+        assert_eq!((replies[0], replies[4]), ("{}", "{}"));
+        assert_eq!(replies[2], "{\"error\":\"Invalid format: \\\"noon\\\"\"}");
+        assert_eq!(replies[3], "{\"error\":\"an event must be an object\"}");
+        intake.close(true, NOW, &mut scratch).settle(Outcome::Routed);
+    }
+    let account = accounts.source(SourceId(0));
+    let rejected =
+        [Reject::BadMessage, Reject::LineTooLong, Reject::TailLost].map(|why| account.rejected(why));
+    assert_eq!(rejected, [9, 3, 3]);
+}
+
+#[test]
+fn lines_of_graphite_and_opentsdb_are_events() {
+    for (options, lines, want, replies) in [
+        ("encoding = \"graphite\"", "a;k=v 1 5\r\nbad\nb 2 6\nrest", &["a;k=v", "b"][..], ""),
+        ("encoding = \"graphite\"\ntags = true", "a;k=v 1 5\nbad\n", &["a"], ""),
+        (
+            "encoding = \"opentsdb\"\nlisten = [\"tcp://127.0.0.1:0\"]",
+            "put a 5 1 k=v\nversion\n\nput bad\n",
+            &["a k=v"],
+            "net.opentsdb\nBuilt on ... (riemann-opentsdb)\n",
+        ),
+    ] {
+        let (accounts, maker) = first_source(&format!(
+            "[sources.s]\ntype = \"riemann\"\n{options}\n[outputs.o]\ntype = \"event_file\"\nfrom = [\"s\"]\n"
+        ));
+        for step in [lines.len(), 3] {
+            let (mut intake, mut scratch) = (maker.make(), Scratch::default());
+            let (mut got, mut replied) = (Vec::new(), Vec::new());
+            for bytes in lines.as_bytes().chunks(step) {
+                let batches = intake.stream(bytes, NOW, &mut scratch);
+                for batch in batches.iter() {
+                    let model::Records::Events(events) = &batch.records else { panic!("only events") };
+                    got.extend(events.view().iter().map(|event| event.service().unwrap_or("").to_owned()));
+                }
+                batches.settle(Outcome::Routed);
+                replied.extend(intake.take_protocol_replies().bytes);
+            }
+            assert_eq!(got, want, "{options}: reads of {step} bytes");
+            assert_eq!(String::from_utf8(replied).unwrap(), replies, "{options}");
+            intake.close(true, NOW, &mut scratch).settle(Outcome::Routed);
+        }
+        let account = accounts.source(SourceId(0));
+        let rejected =
+            [Reject::NoValue, Reject::NoTimestamp].map(|why| account.rejected(why)).iter().sum::<u64>();
+        assert_eq!(rejected, 2, "{options}");
+    }
+    // Several lines in a datagram.
+    let (_, maker) = first_source(
+        "[sources.s]\ntype = \"riemann\"\nencoding = \"graphite\"\n[outputs.o]\ntype = \"event_file\"\nfrom = [\"s\"]\n",
+    );
+    let (mut intake, mut scratch) = (maker.make(), Scratch::default());
+    let packets = [Span::new(0, 11)];
+    let batches = intake.datagrams(b"a 1 5\nb 2 6", &packets, NOW, &mut scratch);
+    assert_eq!(batches.records(), 2);
+    batches.settle(Outcome::Routed);
+}

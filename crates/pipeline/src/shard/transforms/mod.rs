@@ -54,6 +54,8 @@ pub(crate) struct TransformRoutes {
     entry: Entry,
     /// Riemann configs of its events.
     streams: Vec<Edge>,
+    /// The source.
+    source: SourceId,
 }
 
 impl TransformRoutes {
@@ -66,6 +68,7 @@ impl TransformRoutes {
             aggregations: Edge::all_from(feed, plan, accounts, aggregations),
             relays: Edge::all_from(feed, plan, accounts, relays),
             streams: Edge::all_from(feed, plan, accounts, streams::takers(plan)),
+            source: id,
             entry: if kind.as_relay_own().is_some() { Entry::Statistics } else { Entry::Records },
         }
     }
@@ -198,7 +201,7 @@ impl Transforms {
         now: Now,
         out: &mut Routed,
     ) {
-        self.streams.push(&routes.streams, (events, from, number), outputs, now, out);
+        self.streams.push((&routes.streams, routes.source), (events, from, number), outputs, now, out);
     }
 
     /// Closes windows that are due, and emits at most `budget` series of each transform. Returns the monotonic

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use config::plan::{LoadedStreams, Plan, StreamsOutput};
-use model::{EventsBuilder, EventsView, Now, Outcome, Point, Span};
+use model::{EventsBuilder, EventsView, Now, Outcome, Point, SourceId, Span};
 use process::aggregate::checkpoint::{NotRestored, Slice};
 use streams::graph::{self, Limit};
 use streams::riemann::engine::{Engine, Setup};
@@ -16,10 +16,12 @@ use streams::riemann::files::{Files, Recorded};
 use streams::riemann::record;
 use streams::riemann::state::restoring::Restored;
 use streams::riemann::surroundings::{Effect, Figures};
+use streams::value::Value;
 
 use super::wiring::{Edge, Wiring};
 use crate::checkpoints::streams::{self as checkpoint, Blocks, Header};
 use crate::encode::{OutputEncoder, Routed, Said};
+use crate::shard::feeds::{Feeds, SubscriberFigures};
 
 /// Timers that run before other work has its turn.
 const TIMERS_AT_ONCE: usize = 1_000;
@@ -68,6 +70,8 @@ pub struct StreamsFigures {
     pub nodes: u64,
     /// Forks of all `by` streams.
     pub forks: u64,
+    /// Its subscribers.
+    pub subscribers: SubscriberFigures,
     /// How often its limits had an effect, by their names.
     pub limits: Vec<(&'static str, u64)>,
 }
@@ -102,12 +106,16 @@ pub(crate) struct Streams {
     files: Arc<Files>,
     /// Places of its outputs, in its order.
     outputs: Vec<usize>,
+    /// Functions through which the events of a source go first.
+    parsers: Vec<(SourceId, Value)>,
     pub(crate) engine: Box<Engine>,
     clock: Clock,
     /// Highest number of a checkpoint.
     pub(crate) saved: Option<u64>,
     /// The id of the checkpoint under way.
     id: u64,
+    /// Its subscribers.
+    pub(crate) feeds: Feeds,
     /// Buffer for an event on its way to an output.
     event: EventsBuilder,
 }
@@ -144,16 +152,17 @@ impl AllStreams {
                 index_bytes: index.map_or(0, |index| index.memory_bytes()),
                 nodes: engine.nodes() as u64,
                 forks: engine.counts().forks(),
+                subscribers: streams.feeds.figures(),
                 limits: Limit::ALL.map(|limit| (limit.name(), engine.counts().of(limit))).to_vec(),
             }
         };
         self.all.iter().flatten().map(of).collect()
     }
 
-    /// Gives events to the configs of these edges.
+    /// Gives events of a source to the configs of these edges.
     pub(crate) fn push(
         &mut self,
-        edges: &[Edge],
+        (edges, source): (&[Edge], SourceId),
         (events, from, number): (EventsView<'_>, usize, usize),
         outputs: &mut [OutputEncoder],
         now: Now,
@@ -163,7 +172,7 @@ impl AllStreams {
             account.receive(number as u64);
             let outcome = match self.at_mut(*at) {
                 Some(streams) => {
-                    streams.push((events, from, number), outputs, now, out);
+                    streams.push((source, events, from, number), outputs, now, out);
                     Outcome::Aggregated
                 }
                 None => Outcome::Filtered,
@@ -207,7 +216,10 @@ impl Streams {
     ) -> Option<Streams> {
         let outputs: Vec<usize> = loaded.outputs.iter().map(|StreamsOutput { id, .. }| id.index()).collect();
         match before {
-            Some(same) if same.files == loaded.files => Some(Streams { outputs, ..same }),
+            Some(same) if same.files == loaded.files => {
+                let parsers = parsers(loaded, &same.engine, wiring.plan);
+                Some(Streams { outputs, parsers, ..same })
+            }
             before => {
                 let mut clock = before.as_ref().map_or_else(|| Clock::new(wiring.now), |before| before.clock);
                 // The streams of the config before go on if the new ones cannot be made.
@@ -215,22 +227,26 @@ impl Streams {
                     return before.map(|mut before| {
                         let text = "the changed config could not be evaluated again: the streams before it go on, without outputs";
                         before.engine.log(streams::language::host::Level::Error, text);
-                        Streams { outputs: Vec::new(), ..before }
+                        Streams { outputs: Vec::new(), parsers: Vec::new(), ..before }
                     });
                 };
                 let saved = before.as_ref().and_then(|before| before.saved);
+                let mut feeds = Feeds::default();
                 if let Some(before) = before {
                     let carried = engine.adopt(*before.engine);
                     dropped(&mut engine, &carried, "the changed config does not continue");
+                    feeds = before.feeds;
                 }
                 Some(Streams {
                     name: name.to_owned(),
                     files: Arc::clone(&loaded.files),
                     outputs,
+                    parsers: parsers(loaded, &engine, wiring.plan),
                     engine: Box::new(engine),
                     clock,
                     saved,
                     id: 0,
+                    feeds,
                     event: EventsBuilder::default(),
                 })
             }
@@ -239,20 +255,25 @@ impl Streams {
 
     fn push(
         &mut self,
-        (events, from, number): (EventsView<'_>, usize, usize),
+        (source, events, from, number): (SourceId, EventsView<'_>, usize, usize),
         outputs: &mut [OutputEncoder],
         now: Now,
         out: &mut Routed,
     ) {
+        let parser = self.parsers.iter().find(|(of, _)| *of == source).map(|(_, parser)| parser.clone());
         let now_us = self.clock.read(now);
         // Timers that are due come first: windows end before the events after their end.
         self.engine.advance(now_us, TIMERS_AT_ONCE);
         self.route(outputs, now, out);
         for event in events.iter().skip(from).take(number) {
             // The engine has logged and counted what a stream threw.
-            let _threw = self.engine.push(event);
+            let _threw = match &parser {
+                None => self.engine.push(event),
+                Some(parser) => self.engine.push_parsed(event, parser),
+            };
             self.route(outputs, now, out);
         }
+        self.feeds.wake();
         self.log(out);
     }
 
@@ -260,6 +281,8 @@ impl Streams {
         let now_us = self.clock.read(now);
         let is_done = self.engine.advance(now_us, TIMERS_AT_ONCE);
         self.route(outputs, now, out);
+        self.feeds.wake();
+        self.feeds.sweep(&mut self.engine);
         self.log(out);
         if !is_done {
             return now.mono_ns;
@@ -271,7 +294,7 @@ impl Streams {
 
     /// Gives the outputs what the config wants to send.
     fn route(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
-        let Streams { outputs: places, engine, event: buffer, .. } = self;
+        let Streams { outputs: places, engine, feeds, event: buffer, .. } = self;
         for effect in engine.effects() {
             match effect {
                 Effect::Line { output, line } => {
@@ -299,6 +322,9 @@ impl Streams {
                         continue;
                     }
                     buffer.view().iter().for_each(|event| encoder.event(event, now, out));
+                }
+                Effect::Published { watches, event, shape } => {
+                    feeds.publish(&watches, (&event, shape), buffer);
                 }
             }
         }
@@ -391,6 +417,16 @@ fn load(files: &Files, now_us: i64, seed: u64) -> Option<Engine> {
     let graph = graph::Limits { hash_seed: seed, ..graph::Limits::DEFAULT };
     let loaded = Engine::load(&files.main, host, Setup { now_us, seed, graph, ..Setup::DEFAULT });
     loaded.ok()
+}
+
+/// The functions of servers of a config, with the sources that they became.
+fn parsers(loaded: &LoadedStreams, engine: &Engine, plan: &Plan) -> Vec<(SourceId, Value)> {
+    let of = |(name, number): &(String, usize)| {
+        let source = plan.sources.iter().position(|source| source.name == *name)?;
+        let parser = engine.declared().servers.get(*number)?.what.parser()?;
+        Some((SourceId(source as u16), parser.clone()))
+    };
+    loaded.parsers.iter().filter_map(of).collect()
 }
 
 /// The places of the configs of a plan, for the edges from sources.

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use config::kinds::RecordKind;
 use config::plan::{
-    Carries, Destination, Feed, LinesPlan, Link, Listen, OutputKind, OutputPlan, Plan, SourceKind,
-    SourcePlan, TransformPlan, Written,
+    Carries, Destination, Feed, LinesPlan, Link, Listen, OutputKind, OutputPlan, Plan, RiemannEncoding,
+    SourceKind, SourcePlan, TransformPlan, Written,
 };
 use foldhash::fast::FixedState;
 use model::{Dropped, Filtered, Internal, Reject, RejectedByPeer};
@@ -91,8 +91,8 @@ struct Reading {
     /// Graphite's, or another protocol of points.
     points: bool,
     messages: bool,
-    /// Messages of events.
-    riemann: bool,
+    /// Events of Riemann, and how they come.
+    riemann: Option<RiemannEncoding>,
     streams: bool,
     frames: bool,
     unix_datagrams: bool,
@@ -124,7 +124,15 @@ fn reading(plan: &Plan, source: &SourcePlan) -> Reading {
         graphite: graphite.is_some(),
         points: source.kind.gives_points() && !source.kind.is_own(),
         messages: graphite.is_some_and(|graphite| graphite.carries != Carries::Lines),
-        riemann: matches!(source.kind, SourceKind::Riemann(_)),
+        riemann: match &source.kind {
+            SourceKind::Riemann(riemann) => Some(riemann.encoding),
+            SourceKind::Statsd(_)
+            | SourceKind::Graphite(_)
+            | SourceKind::OpenTsdb
+            | SourceKind::Own(_)
+            | SourceKind::RelayOwn(_)
+            | SourceKind::CarbonOwn(_) => None,
+        },
         streams: listens(|listen| !listen.is_datagram()),
         frames: listens(|listen| matches!(listen, Listen::UnixFrames { .. })),
         unix_datagrams: listens(|listen| matches!(listen, Listen::UnixDatagram { .. })),
@@ -182,26 +190,33 @@ fn of_source(plan: &Plan, source: &SourcePlan) -> LossTable {
 /// Whether a source that reads like this can reject a line for a reason. `invalid` is a relay's.
 fn rejects(reason: Reject, of: &Reading) -> bool {
     let extended = matches!(of.statsd, Some(Dialect::Dogstatsd | Dialect::Union));
+    let event_lines = matches!(of.riemann, Some(RiemannEncoding::Graphite | RiemannEncoding::Opentsdb));
     match reason {
-        Reject::NoName | Reject::BadValue | Reject::NonFinite => of.statsd.is_some() || of.points,
+        Reject::NoName | Reject::BadValue => of.statsd.is_some() || of.points || event_lines,
+        Reject::NonFinite => of.statsd.is_some() || of.points,
         Reject::NoType | Reject::BadRate => of.statsd.is_some(),
         // Node takes any type.
         Reject::BadType => of.statsd.is_some_and(|dialect| dialect != Dialect::Etsy),
         Reject::NegativeTimer => of.statsd.is_some_and(|dialect| dialect != Dialect::Perl),
         Reject::KeyTooLong => of.statsd.is_some_and(|dialect| dialect != Dialect::Etsy),
-        Reject::TooManyTags => of.riemann || of.statsd.is_some_and(|dialect| dialect != Dialect::Etsy),
-        Reject::MessageTooBig => of.riemann,
+        Reject::TooManyTags => {
+            of.riemann.is_some() || of.statsd.is_some_and(|dialect| dialect != Dialect::Etsy)
+        }
+        Reject::MessageTooBig => of.riemann.is_some(),
         Reject::BadEvent | Reject::BadCheck | Reject::TimestampUnsupported => extended,
-        Reject::BadTimestamp => extended || of.points,
+        Reject::BadTimestamp => extended || of.points || event_lines,
         Reject::EmptyLine => of.statsd == Some(Dialect::Perl),
-        Reject::TooManyFields => of.graphite,
-        Reject::BadTag | Reject::NoValue | Reject::NoTimestamp => of.points,
+        Reject::TooManyFields => of.graphite || of.riemann == Some(RiemannEncoding::Graphite),
+        Reject::BadTag | Reject::NoValue | Reject::NoTimestamp => of.points || event_lines,
         Reject::BadName | Reject::NameTooLong | Reject::NotUtf8 => of.points,
-        Reject::BadMessage => of.messages || of.riemann,
+        Reject::BadMessage => of.messages || (of.riemann.is_some() && !event_lines),
         Reject::BadElement => of.messages,
-        Reject::LineTooLong | Reject::HttpRequest | Reject::TlsHandshake => of.streams && !of.riemann,
+        Reject::LineTooLong => of.streams && of.riemann != Some(RiemannEncoding::Messages),
+        Reject::HttpRequest | Reject::TlsHandshake => of.streams && (of.riemann.is_none() || event_lines),
         Reject::TailLost | Reject::UnfinishedFull => of.streams,
-        Reject::BadFrame => of.frames || of.messages || (of.riemann && of.streams),
+        Reject::BadFrame => {
+            of.frames || of.messages || (of.riemann == Some(RiemannEncoding::Messages) && of.streams)
+        }
         Reject::PacketTruncated => of.unix_datagrams,
         Reject::BadCompression => of.compressed,
         Reject::Invalid => false,

@@ -7,7 +7,7 @@ type Read = fn(&StreamsFigures) -> u64;
 
 /// All families, without rows if there is no transform `streams`.
 pub(super) fn streams(out: &mut String, all: &[StreamsFigures]) {
-    let rows: [(&'static str, &str, &str, Read); 11] = [
+    let rows: [(&'static str, &str, &str, Read); 16] = [
         ("staunch_streams_events_total", "counter", "Events through the streams.", |row| {
             row.figures.streamed
         }),
@@ -32,6 +32,27 @@ pub(super) fn streams(out: &mut String, all: &[StreamsFigures]) {
         ("staunch_streams_index_bytes", "gauge", "Estimated memory of the index.", |row| row.index_bytes),
         ("staunch_streams_nodes", "gauge", "Streams in memory, with those of forks.", |row| row.nodes),
         ("staunch_streams_forks", "gauge", "Forks of all by streams.", |row| row.forks),
+        ("staunch_streams_subscribers", "gauge", "Subscribers to the index and to channels.", |row| {
+            row.subscribers.open
+        }),
+        ("staunch_streams_subscriber_queries", "gauge", "Different queries of subscribers.", |row| {
+            row.subscribers.queries
+        }),
+        ("staunch_streams_published_total", "counter", "Events sent to subscribers.", |row| {
+            row.subscribers.published
+        }),
+        (
+            "staunch_streams_published_too_long_total",
+            "counter",
+            "Events not sent to subscribers, at a limit.",
+            |row| row.subscribers.too_long,
+        ),
+        (
+            "staunch_streams_subscriber_messages_lost_total",
+            "counter",
+            "Messages lost by subscribers that were too slow.",
+            |row| row.subscribers.lost,
+        ),
     ];
     for (name, kind, help, read) in rows {
         let mut rows = family(out, name, kind, help);

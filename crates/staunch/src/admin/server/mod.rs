@@ -9,7 +9,7 @@
 //! permissions (`http`, `guard`).
 
 mod deadline;
-mod patience;
+pub(crate) mod patience;
 
 use std::convert::Infallible;
 use std::io;

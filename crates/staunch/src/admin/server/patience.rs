@@ -10,7 +10,7 @@ use tokio::time::Sleep;
 
 /// A stream whose writes must progress.
 #[derive(Debug)]
-pub(super) struct Patient<S> {
+pub(crate) struct Patient<S> {
     stream: S,
     patience: Duration,
     /// The deadline for progress of a pending write.
@@ -20,7 +20,7 @@ pub(super) struct Patient<S> {
 
 impl<S> Patient<S> {
     /// A stream with this write timeout.
-    pub(super) fn new(stream: S, patience: Duration) -> Patient<S> {
+    pub(crate) fn new(stream: S, patience: Duration) -> Patient<S> {
         Patient { stream, patience, until: Box::pin(tokio::time::sleep(patience)), waits: false }
     }
 

@@ -9,6 +9,7 @@ pub mod complaints;
 pub mod heartbeat;
 pub mod names;
 pub mod reloads;
+pub mod snapshots;
 pub mod stop_order;
 pub mod stores;
 pub mod turns;
@@ -39,7 +40,7 @@ use crate::daemon::readers::{self, Readers};
 use crate::daemon::worker::{PacketHandle, ShardHandle};
 use crate::kernel::Kernel;
 use crate::outputs::addresses::locator::Directory;
-use crate::outputs::runtime::SenderThread;
+use crate::outputs::runtime::SideThreads;
 use sys::clock::Clock;
 use tls::Certificates;
 
@@ -106,8 +107,8 @@ pub struct Shared {
     pub handing_over: AtomicBool,
     /// Checks whether the shard's thread still runs its loop.
     pub heartbeat: Heartbeat,
-    /// The runtime of senders with TLS or compression.
-    pub sender_thread: SenderThread,
+    /// The runtimes of senders with TLS or compression, and of subscribers to Riemann's events.
+    pub side_threads: SideThreads,
     /// Finds the endpoints of outputs.
     pub directory: Arc<Directory>,
     /// Turns of connections with messages, by source: for each reader, one connection at a time decodes messages, so

@@ -204,7 +204,7 @@ async fn assemble(
         stopping: AtomicBool::new(false),
         handing_over: AtomicBool::new(false),
         heartbeat: Heartbeat::default(),
-        sender_thread: Default::default(),
+        side_threads: Default::default(),
         directory,
         room,
         acks,

@@ -51,6 +51,7 @@ fn options_are_checked_when_the_config_is_loaded() {
         ("(tcp-server :tls? true :key \"k\")", ":cert is missing"),
         ("(tcp-server 5555)", "takes a map, or keys with values"),
         ("(graphite-server :protocol :sctp)", ":tcp or :udp"),
+        ("(ws-server :allowed-origins [1])", ":allowed-origins must be a list of texts"),
         ("(periodically-expire 0)", "must be over zero"),
         ("(periodically-expire 5 {:keep-keys [1]})", "a list of keywords"),
         ("(periodically-expire 5) (periodically-expire 7)", "called before, in riemann.config:2:1"),

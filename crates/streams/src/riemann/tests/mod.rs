@@ -110,6 +110,9 @@ impl Running {
     fn effects(&mut self) -> Vec<String> {
         let shown = |effect| match effect {
             Effect::Line { output, line } => format!("{} {}", output.0, line.trim_end()),
+            Effect::Published { watches, event, shape } => {
+                format!("{watches:?} {shape:?} {}", rig::show(&Value::Event(event)))
+            }
             Effect::Event { output, event } => format!("{} {}", output.0, rig::show(&Value::Event(event))),
         };
         self.engine.effects().map(shown).collect()

@@ -5,6 +5,7 @@ use crate::index::SearchLimits;
 use crate::nodes::tests::rig;
 use crate::riemann::engine::SearchError;
 use crate::riemann::surroundings::REINJECTED_MAX;
+use crate::riemann::watching::{WATCHES_MAX, WatchError};
 use crate::value::Value;
 
 impl Running {
@@ -174,7 +175,7 @@ fn a_deferred_task_runs_later_and_leaves_out_the_run_that_was_due() {
 #[test]
 fn a_parser_function_changes_events_before_the_streams_see_them() {
     let config =
-        "(graphite-server :parser-fn (fn [e] (when (not= \"drop\" (:service e)) (assoc e :host \"p\"))))
+        "(graphite-server :parser-fn (fn [e] (if (= \"throw\" (:service e)) (/ 1 0) (when (not= \"drop\" (:service e)) (assoc e :host \"p\")))))
         (streams (fn [e] (print (:host e) (:service e) \"\")))";
     let mut running = Running::new(config);
     let crate::riemann::declared::Server::Graphite { parser, .. } =
@@ -183,15 +184,18 @@ fn a_parser_function_changes_events_before_the_streams_see_them() {
         panic!("it is one")
     };
     let mut batch = model::EventsBuilder::default();
-    for service in ["keep", "drop"] {
+    for service in ["keep", "drop", "throw"] {
         let mut event = batch.event();
         event.plain_text(model::TextField::Service, service);
         event.finish();
     }
     for event in batch.view().iter() {
-        running.engine.push_parsed(event, &parser).expect("nothing throws");
+        let threw = running.engine.push_parsed(event, &parser).is_err();
+        assert_eq!(threw, event.service() == Some("throw"));
     }
-    assert_eq!(running.out(), "p keep ");
+    let out = running.out();
+    assert!(out.starts_with("p keep Warn: a :parser-fn threw: "), "{out}");
+    assert_eq!(running.engine.figures().threw, 1);
 }
 
 #[test]
@@ -240,4 +244,55 @@ fn the_bit_bucket_makes_no_nodes() {
     let nodes = running.engine.nodes();
     running.run("a b c");
     assert_eq!(running.engine.nodes(), nodes);
+}
+
+#[test]
+fn watches_get_the_events_of_their_channel_that_match_their_query() {
+    let mut running = Running::new(
+        "(periodically-expire 5) (streams (index) (publish \"all\") (publish :all) (where (metric 2) (smap (fn [_] {:a 1}) (publish \"maps\"))))",
+    );
+    running.run("a,m1t0l3");
+    assert_eq!(running.effects(), [""; 0], "nobody watches");
+    for (channel, query) in
+        [("index", "metric > 1 or state = \"expired\""), ("all", "service =~ \"b%\""), ("maps", "true")]
+    {
+        running.engine.watch(channel, query).unwrap_or_else(|error| panic!("{error}"));
+    }
+    running.run("a,m1t0l3 b,m2t0l9");
+    let sent = running.effects();
+    assert_eq!(sent.len(), 3, "{sent:?}");
+    assert!(sent[0].starts_with("[WatchId(0)] Record b,m2"), "{sent:?}");
+    assert!(sent[1].starts_with("[WatchId(1)] Record b,m2"), "{sent:?}");
+    assert!(sent[2].starts_with("[WatchId(2)] Map "), "{sent:?}");
+    running.run("+5");
+    let sent = running.effects();
+    // When it expires, and when it goes through the streams to the index again.
+    assert_eq!(sent, ["[WatchId(0)] Map a,t5,:expired"; 2]);
+}
+
+#[test]
+fn an_engine_that_goes_on_where_another_was_keeps_its_watches() {
+    let mut before = Running::new("(streams (publish \"c\"))");
+    let ended = before.engine.watch("c", "true").unwrap();
+    let kept = before.engine.watch("c", "service = \"a\"").unwrap();
+    before.engine.unwatch(ended);
+    let mut running = Running::new("(streams (publish \"c\"))");
+    running.engine.adopt(before.engine);
+    running.run("a b");
+    let sent = running.effects();
+    assert!(sent.len() == 1 && sent[0].starts_with(&format!("[{kept:?}]")), "{sent:?}");
+    assert_ne!(running.engine.watch("c", "true").unwrap(), kept, "numbers are not used again");
+}
+
+#[test]
+fn subscribers_have_a_bounded_number_of_queries() {
+    let mut running = Running::new("(streams prn)");
+    assert!(matches!(running.engine.watch("c", "oh no"), Err(WatchError::Query(_))));
+    let first = running.engine.watch("c", "true").unwrap();
+    for number in 1..WATCHES_MAX {
+        running.engine.watch("c", &format!("metric = {number}")).unwrap();
+    }
+    assert!(matches!(running.engine.watch("c", "true"), Err(WatchError::TooMany)));
+    running.engine.unwatch(first);
+    assert!(running.engine.watch("c", "true").is_ok());
 }
