@@ -1,16 +1,14 @@
 //! What comparing, hashing and computing have cost since the budget was last charged for it.
 //!
 //! Values can share their parts: forty vectors, each of which has the one before it twice, are small in memory, and a trillion of values to
-//! whoever goes through them. Equality, hashes and orders are asked for deep inside of collections, where no budget is at
+//! a walk through them. Equality, hashes and orders are asked for deep inside of collections, where no budget is at
 //! hand, so each thread counts what they look at. The machine charges its budget after each function ([`take`]), and ends the
 //! evaluation if it was too much. Until then those that ask get a wrong answer, but quickly.
 
 use std::cell::Cell;
 
-use crate::language::budget::ITEMS_MAX;
-
 /// Most values that are looked at between two charges: as many as a collection has at most.
-pub const EFFORT_MAX: u64 = ITEMS_MAX as u64;
+pub const EFFORT_MAX: u64 = 1_000_000;
 /// The least effort that is past the limit.
 pub const EFFORT_PAST: u64 = EFFORT_MAX + 1;
 /// Values that are looked at for one step of a budget.

@@ -3,6 +3,7 @@
 //! - [`engine`]: a loaded config that runs. [`declared`]: what it declared. [`surroundings`]: the index, channels and effects.
 //! - `namespaces`: which names a config knows; `dispatch`: events to all top-level streams. `services`, `indexing`, `publishing`, `timing`, `outputs`: what they do.
 //! - [`files`]: what a config asked of the world while it was loaded. [`mod@record`]: events between batches and the language.
+//! - [`mod@reference`]: the page of all functions.
 //!
 //! Not here: the streams (`nodes`), functions of values only (`libraries`), sockets, queues and files (the daemon).
 
@@ -18,6 +19,7 @@ pub mod outputs;
 mod publishing;
 mod reaper;
 pub mod record;
+pub mod reference;
 mod services;
 pub mod surroundings;
 pub mod testing;
