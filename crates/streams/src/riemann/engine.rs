@@ -15,7 +15,7 @@ pub use super::dispatch::StreamError;
 use super::record::Interner;
 use super::surroundings::{Effect, Figures};
 use super::testing::recorded::Testing;
-use super::{dispatch, namespaces, services};
+use super::{dispatch, lints, namespaces, services};
 use crate::event::Event;
 use crate::graph::{self, Graph};
 use crate::index::{self, Index, Progress, Search, SearchLimits};
@@ -99,6 +99,9 @@ impl Engine {
         let mut machine = Machine::new(&mut graph, setup.load);
         machine.namespace = literal!("riemann.config");
         machine.load_main(file)?;
+        for (at, text) in lints::find(&std::mem::take(&mut graph.evaluation.forms)) {
+            graph.surroundings.declared.note(at, text);
+        }
         graph.evaluation.event_limits = setup.event;
         graph.evaluation.budget = Budget::new(setup.event);
         if !setup.testing {

@@ -1,7 +1,7 @@
 //! Riemann as its configs see it: what they declare, how events and time reach their streams, and what leaves them.
 //!
 //! - [`engine`]: a loaded config that runs. [`declared`]: what it declared. [`surroundings`]: the index, channels and effects.
-//! - `namespaces`: which names a config knows; `dispatch`: events to all top-level streams. `services`, `indexing`, `publishing`, `timing`, `outputs`: what they do.
+//! - `namespaces`: which names a config knows; `lints`: traps of configs; `dispatch`: events to all top-level streams. `services`, `indexing`, `publishing`, `timing`, `outputs`: what they do.
 //! - [`files`]: what a config asked of the world while it was loaded. [`mod@record`]: events between batches and the language.
 //! - [`mod@reference`]: the page of all functions.
 //!
@@ -13,6 +13,7 @@ pub mod engine;
 pub mod files;
 mod indexing;
 mod instrumentation;
+mod lints;
 mod namespaces;
 mod options;
 pub mod outputs;

@@ -1,6 +1,7 @@
 //! Configs that run: events and time in, effects, log and index out.
 
 mod declaring;
+mod lints;
 mod running;
 mod testing;
 
