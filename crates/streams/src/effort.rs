@@ -1,7 +1,7 @@
 //! What comparing, hashing and computing have cost since the budget was last charged for it.
 //!
-//! Values can share their parts: forty vectors, each of which has the one before it twice, are small in memory, and a trillion of values
-//! for a walk through them. Equality, hashes and orders are asked for deep inside of collections, where no budget is at
+//! Values can share their parts: forty vectors, each of which has the one before it twice, are small in memory, and a trillion of values to
+//! a walk through them. Equality, hashes and orders are asked for deep inside of collections, where no budget is at
 //! hand, so each thread counts what they look at. The machine charges its budget after each function ([`take`]), and ends the
 //! evaluation if it was too much. Until then those that ask get a wrong answer, but quickly.
 

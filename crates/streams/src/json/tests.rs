@@ -234,3 +234,15 @@ fn an_event_in_an_event_is_written_as_a_record() {
     event.set_attribute("event".into(), Value::Event(Arc::new(Event::default())));
     assert!(event_json(&event).unwrap().ends_with("\"event\":{\"host\":null,\"service\":null,\"state\":null,\"description\":null,\"metric\":null,\"tags\":null,\"time\":null,\"ttl\":null}}"));
 }
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_json_or_an_exception(text in ".{0,40}|[\\[\\]{}\":,0-9eE.\\\\utrnfalse-]{0,40}") {
+        if let Ok(Some(value)) = read(&text, false, &mut Budget::new(Limits::EVENT)) {
+            let style = Style { pretty: false, ascii: true, bytes_max: 100_000 };
+            let written = write(&value, style).unwrap();
+            let again = read(&written, false, &mut Budget::new(Limits::EVENT)).unwrap().unwrap();
+            proptest::prop_assert_eq!(again, value);
+        }
+    }
+}

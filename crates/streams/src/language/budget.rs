@@ -11,6 +11,9 @@ pub const VALUE_DEPTH_MAX: u32 = 256;
 pub const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most values of a collection.
 pub const ITEMS_MAX: usize = 1_000_000;
+
+const _: () =
+    assert!(ITEMS_MAX as u64 == crate::effort::EFFORT_MAX, "the longest collections can be compared");
 /// Most bytes of a thread's stack that calls use before [`EvalError::too_deep`]; the rest of the two mebibytes of a Rust
 /// thread is for what a single call needs.
 const STACK_BYTES_MAX: usize = 768 * 1024;

@@ -17,6 +17,9 @@ use crate::object::reference::Var;
 use crate::position::Position;
 use crate::value::Value;
 
+/// Most forms of files that are kept for those who look at them after the load.
+pub const FORMS_MAX: usize = 100_000;
+
 /// See the module's header.
 pub struct Evaluation {
     /// What the config defined.
@@ -37,6 +40,8 @@ pub struct Evaluation {
     pub(super) loading: Vec<ArcStr>,
     /// Mistakes of the files that are being loaded.
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// The forms of the files that were loaded, as they were read, up to [`FORMS_MAX`]. The owner of the load takes them.
+    pub forms: Vec<Value>,
     /// What ended the evaluation of a file.
     pub(super) ended: Option<EvalError>,
     /// The value of the last form at the top level.
@@ -62,6 +67,7 @@ impl Evaluation {
             bindings: Vec::new(),
             loading: Vec::new(),
             diagnostics: Vec::new(),
+            forms: Vec::new(),
             ended: None,
             last: Value::Nil,
             loads: 0,

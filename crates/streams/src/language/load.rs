@@ -11,6 +11,7 @@ use arcstr::ArcStr;
 use super::analysis::{Analyzer, is_special};
 use super::diagnostic::Diagnostic;
 use super::error::{EvalError, Outcome};
+use super::evaluation::FORMS_MAX;
 use super::machine::Machine;
 use super::namespace::Named;
 use super::world::World;
@@ -140,7 +141,12 @@ impl Machine<'_> {
             let names = NamesOf { world: &world, namespace: self.namespace.clone() };
             match reader.next(&names) {
                 Ok(None) => return,
-                Ok(Some(form)) => self.load_form(&form),
+                Ok(Some(form)) => {
+                    if self.forms.len() < FORMS_MAX {
+                        self.forms.push(form.clone());
+                    }
+                    self.load_form(&form);
+                }
                 Err(error) => {
                     let diagnostic = Diagnostic { at: error.at, message: error.message, hint: error.hint };
                     self.diagnostics.push(diagnostic);

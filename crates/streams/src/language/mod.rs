@@ -4,6 +4,7 @@
 //! config wrote is called by [`machine::Machine::call`], at load time and for each event.
 //!
 //! - [`world`], [`namespace`]: what names mean. [`evaluation`]: its state. [`machine`]: who runs. [`budget`]: for how long. [`host`]: what it may ask.
+//! - [`refused`]: names of Clojure's own that are not there, and why.
 //! - `macros`, `natives`: Clojure's own macros and functions, in tables from which completion and the reference page are made.
 //!
 //! ```
@@ -35,11 +36,17 @@ pub mod machine;
 pub mod macros;
 pub mod namespace;
 pub mod natives;
+pub mod refused;
 pub mod sequence;
 pub mod world;
 
 use crate::function::Native;
 use world::{Library, World};
+
+/// The names of the special forms.
+pub fn special_forms() -> &'static [&'static str] {
+    analysis::SPECIAL_FORMS
+}
 
 /// A world with Clojure's own namespaces.
 pub fn clojure() -> World {

@@ -114,3 +114,24 @@ fn every_name_has_a_line_in_a_table() {
     }
     assert!(missing.is_empty(), "{} names: {}", missing.len(), missing.join(" "));
 }
+
+/// The public names of clojure.core 1.11, and its special forms.
+#[test]
+fn every_name_of_clojure_is_there_or_refused_with_a_reason() {
+    use super::refused::{REFUSED, why};
+    let world = super::clojure();
+    let namespaces = world.namespaces();
+    let core = namespaces.get("clojure.core").expect("it is there");
+    // Those of `try` are parts of its form, and `*ns*` is read by the analysis.
+    let forms =
+        [super::special_forms(), &["catch", "finally", "letfn*", "let*", "loop*", "fn*", ".", "*ns*"]]
+            .concat();
+    let is_there = |name: &str| core.names.contains_key(name) || forms.contains(&name);
+    let clojure: BTreeSet<&str> = include_str!("tests/core_names.txt").lines().collect();
+    let wrong: Vec<&&str> = clojure.iter().filter(|name| is_there(name) == why(name).is_some()).collect();
+    assert!(wrong.is_empty(), "neither there nor refused, or both: {wrong:?}");
+    let all: Vec<&str> = REFUSED.iter().flat_map(|refused| refused.names.iter().copied()).collect();
+    let unknown: Vec<&&str> = all.iter().filter(|name| !clojure.contains(**name)).collect();
+    assert!(unknown.is_empty(), "no names of Clojure: {unknown:?}");
+    assert_eq!(all.len(), all.iter().collect::<BTreeSet<_>>().len(), "a name has one reason");
+}

@@ -18,7 +18,7 @@ pub fn add(world: &World) {
 
 macros! {
     /// The streams that are macros; [`forms::MACROS`] has their arguments.
-    MACROS = {
+    pub MACROS = {
         "by", 0, ANY, "Streams of their own for each value of the fields.", |e, a| expand(e, "by", a);
         "by-builder", 0, ANY, "As by, with a name for the value.", |e, a| expand(e, "by-builder", a);
         "changed-state", 0, ANY, "Passes events whose state is another than before.", |e, a| expand(e, "changed-state", a);

@@ -18,7 +18,7 @@ use super::state::saving::Saving;
 use super::surroundings::{Effect, Figures};
 use super::testing::recorded::Testing;
 use super::watching::{WatchError, WatchId};
-use super::{dispatch, namespaces, services};
+use super::{dispatch, lints, namespaces, services};
 use crate::event::Event;
 use crate::graph::{self, Graph, Identity, NodeId};
 use crate::index::{self, Index, Progress, Search, SearchLimits};
@@ -108,6 +108,9 @@ impl Engine {
         let mut machine = Machine::new(&mut graph, setup.load);
         machine.namespace = literal!("riemann.config");
         machine.load_main(file)?;
+        for (at, text) in lints::find(&std::mem::take(&mut graph.evaluation.forms)) {
+            graph.surroundings.declared.note(at, text);
+        }
         graph.evaluation.event_limits = setup.event;
         graph.evaluation.budget = Budget::new(setup.event);
         if !setup.testing {

@@ -20,6 +20,7 @@ mod scope;
 mod special;
 
 pub(super) use analyzer::Analyzer;
+pub(super) use special::NAMES as SPECIAL_FORMS;
 
 /// Whether a name is that of a special form.
 pub(super) fn is_special(name: &str) -> bool {

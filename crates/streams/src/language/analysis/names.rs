@@ -10,6 +10,7 @@ use crate::event::Field;
 use crate::language::diagnostic::nearest;
 use crate::language::expr::{Expr, Global};
 use crate::language::namespace::Named;
+use crate::language::refused;
 use crate::object::class;
 use crate::object::reference::Var;
 use crate::position::Position;
@@ -83,6 +84,9 @@ impl Analyzer<'_, '_> {
             // In a `where` that is misspelt, fields are no mistakes.
             Unknown::Name if !self.diagnostics.is_empty() && Field::of(name).is_some() => MISTAKE,
             Unknown::Name => {
+                if let Some(why) = refused::why(name) {
+                    return self.mistake(at, format!("`{name}` is not available: {why}"), None);
+                }
                 let hint = self.suggest(name).map(|near| format!("did you mean `{near}`?"));
                 self.mistake(at, format!("`{name}` is not defined"), hint)
             }

@@ -11,7 +11,7 @@ use crate::value::Value;
 pub(super) type Special = fn(&mut Analyzer<'_, '_>, &[Value], bool) -> Expr;
 
 /// Their names, for suggestions.
-pub(super) const NAMES: &[&str] = &[
+pub(in crate::language) const NAMES: &[&str] = &[
     "def",
     "defmacro",
     "defonce",

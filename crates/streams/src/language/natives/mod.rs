@@ -11,6 +11,7 @@ pub mod methods;
 pub mod numbers;
 pub mod predicates;
 pub mod reduction;
+pub mod seldom;
 pub mod sequences;
 pub mod sets;
 pub mod spaces;
@@ -32,6 +33,7 @@ pub static CORE: &[&[Native]] = &[
     numbers::NATIVES,
     predicates::NATIVES,
     reduction::NATIVES,
+    seldom::NATIVES,
     sequences::NATIVES,
     spaces::NATIVES,
     state::NATIVES,

@@ -248,3 +248,19 @@ fn all_formatters_write_what_they_read() {
         "()",
     )]);
 }
+
+proptest::proptest! {
+    #[test]
+    fn any_pattern_reads_any_text_without_a_panic(
+        pattern in "[a-zA-Z' é:-]{0,12}",
+        text in ".{0,12}|[0-9:+ZAPM -]{0,20}",
+        milliseconds in proptest::num::i64::ANY,
+    ) {
+        if let Ok(pattern) = Pattern::new(&pattern) {
+            let _ = pattern.parse(&text, Zone::UTC, 2026);
+            if let Some(time) = Moment::joda(milliseconds, Zone::UTC).zoned() {
+                pattern.format(&time, Zone::UTC);
+            }
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 mod carrying;
 mod declaring;
+mod lints;
 mod running;
 mod testing;
 
