@@ -4,6 +4,7 @@
 
 mod facts;
 mod graphite_api;
+mod http_output;
 mod output;
 mod source;
 mod store;
@@ -22,6 +23,7 @@ use crate::kinds::RecordKind;
 
 pub use self::facts::*;
 pub use self::graphite_api::*;
+pub use self::http_output::*;
 pub use self::output::*;
 pub use self::source::*;
 pub use self::store::*;

@@ -28,6 +28,7 @@ mod files;
 mod graphite_api;
 mod groups;
 mod http;
+mod http_output;
 mod management;
 mod masked;
 mod output_group;

@@ -8,7 +8,7 @@ use wire::graphite::Namespace;
 use super::clusters::{self, Draft};
 use super::fields::Fields;
 use super::value::Checked;
-use super::{checks, packets, store, transport};
+use super::{checks, http_output, packets, store, transport};
 use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
@@ -27,7 +27,7 @@ use crate::plan::{
 type PathOf<'a> = dyn Fn(&str) -> PathBuf + 'a;
 
 /// The plans of a section, and its cluster if it makes one.
-type Outputs = (Vec<Built>, Option<Draft>);
+pub(super) type Outputs = (Vec<Built>, Option<Draft>);
 
 /// A type of output: its default for an empty section, and the reader of its options. Its rows print it (`groups`).
 struct OutputType {
@@ -117,6 +117,11 @@ const TYPES: &[OutputType] = &[
         },
         read: file_or_console,
     },
+    OutputType {
+        section: Section::OutputHttp,
+        empty: |_| OutputKind::Http(Box::default()),
+        read: http_output::outputs,
+    },
 ];
 
 fn type_of(section: Section) -> &'static OutputType {
@@ -143,7 +148,7 @@ pub(super) struct Asked<'a> {
 
 impl Asked<'_> {
     /// An output of the section, with the options of all types.
-    fn output(&self, name: String, kind: OutputKind, place: Place) -> Built {
+    pub(super) fn output(&self, name: String, kind: OutputKind, place: Place) -> Built {
         let mut plan = OutputPlan::new(name, kind, Vec::new());
         self.fields.fill(&mut plan, &ENDPOINT);
         self.fields.fill(&mut plan, &OF_OUTPUTS);
@@ -336,7 +341,7 @@ pub(super) fn namespace(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Namespa
     namespace
 }
 
-fn sender(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SenderPlan {
+pub(super) fn sender(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SenderPlan {
     let sender: SenderPlan = fields.read();
     if sender.retry_max_ms < sender.retry_min_ms {
         let given = fields.place_of("max_retry_delay").is_some();

@@ -235,7 +235,7 @@ fn feeds<'a>(
         } else if let Some(diagnostic) = mismatch(one, name, *feed, names) {
             wrong.push(diagnostic.at(*place));
         } else {
-            if one.section == Some(Section::OutputEventFile)
+            if matches!(one.section, Some(Section::OutputEventFile | Section::OutputHttp))
                 && names.named[*at].section == Some(Section::SourceSelf)
             {
                 let message = format!("{} gets nothing from `{name}`", one.whose);

@@ -6,6 +6,7 @@
 pub(crate) mod daemon;
 pub(crate) mod endpoints;
 pub(crate) mod graphite_api;
+pub(crate) mod http_output;
 pub(crate) mod named;
 pub(crate) mod opentsdb;
 pub(crate) mod outputs;
@@ -70,6 +71,7 @@ pub(super) const TABLES: &[&[Row]] = &[
     packets::AS_SAMPLES.rows,
     packets::SHARDING.rows,
     packets::AGGREGATES.rows,
+    http_output::HTTP_OUTPUT.rows,
     endpoints::ENDPOINT.rows,
     endpoints::CHECK.rows,
     endpoints::CONNECTIONS.rows,

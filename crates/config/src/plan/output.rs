@@ -12,7 +12,10 @@ use wire::statsd::rewrite::{AggregateEncoding, NegativeGauges, RewritePlan, Time
 use crate::kinds::RecordKind;
 use crate::options::section::Section;
 
-use super::{Compression, EndpointTls, Feed, Link, OutputFacts, StreamLink, WhisperPlan, Written};
+use super::{
+    Compression, EndpointTls, Feed, HttpOutputPlan, Link, OutputFacts, RequestForm, StreamLink, WhisperPlan,
+    Written,
+};
 
 /// Default of `sync_window`, in milliseconds.
 pub const SYNC_WINDOW_MS: u64 = 10;
@@ -183,6 +186,8 @@ pub enum OutputKind {
         /// Number of rotated files to keep.
         files_max: u32,
     },
+    /// Events to an HTTP server.
+    Http(Box<HttpOutputPlan>),
 }
 
 impl OutputKind {
@@ -417,6 +422,12 @@ impl OutputKind {
             OutputKind::EventFile { path, file_bytes_max, files_max } => {
                 file(Section::OutputEventFile, EVENTS, path, (*file_bytes_max, *files_max))
             }
+            OutputKind::Http(plan) => {
+                let (to, sender) = (Destination::Tcp(plan.endpoint()), plan.sender);
+                let link = Link::Requests { to, sender, form: RequestForm::Http(plan) };
+                let facts = OutputFacts::plain(Section::OutputHttp, EVENTS, link, Written::Lines);
+                OutputFacts { encoding: Some(plan.encoding.word()), ..facts }
+            }
         }
     }
 
@@ -442,7 +453,8 @@ impl OutputKind {
             | OutputKind::Whisper(_)
             | OutputKind::Console { .. }
             | OutputKind::PerlFile { .. }
-            | OutputKind::EventFile { .. } => {}
+            | OutputKind::EventFile { .. }
+            | OutputKind::Http(_) => {}
         }
         kind
     }
@@ -456,7 +468,12 @@ impl OutputKind {
     pub fn file(&self) -> Option<(&Path, u32)> {
         match self.facts().link {
             Link::File { path, files_max, .. } => Some((path, files_max)),
-            Link::Stream(_) | Link::Datagrams { .. } | Link::Store(_) | Link::Stdout | Link::Stderr => None,
+            Link::Stream(_)
+            | Link::Datagrams { .. }
+            | Link::Requests { .. }
+            | Link::Store(_)
+            | Link::Stdout
+            | Link::Stderr => None,
         }
     }
 

@@ -42,6 +42,7 @@ mod hot_restart;
 mod hot_restart_refused;
 mod http;
 mod http_guard;
+mod http_output;
 mod kernel_drops;
 mod management;
 mod one_daemon;

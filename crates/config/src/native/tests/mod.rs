@@ -1,5 +1,6 @@
 //! The options table against the checks, random texts against panics, plans against their printed form.
 
+mod http_output;
 mod opentsdb;
 mod packets;
 mod plans;
@@ -109,6 +110,16 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
             format!("{}\n[outputs.o.check]\n{more}{line}", tcp.strip_suffix(line).unwrap())
         }
         Section::OutputEventFile => output("event_file", "app", &[]),
+        Section::OutputHttp => {
+            let url = if key == "tls" { "\"https://h/\"" } else { "\"http://h/\"" };
+            match key {
+                "body" if !line.is_empty() => {
+                    output("http", "app", &[("url", url), ("encoding", "\"template\"")])
+                }
+                "tags" | "precision" => output("http", "app", &[("url", url), ("encoding", "\"influxdb\"")]),
+                _ => output("http", "app", &[("url", url)]),
+            }
+        }
         Section::Queue => file_with(Section::OutputConsole, "", "") + "\n[outputs.o.queue]\n" + kind + line,
         // The daemon's own ports.
         section => port(&all, section, key, line),

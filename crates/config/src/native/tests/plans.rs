@@ -203,10 +203,13 @@ fn on_disk(kind: QueueKind) -> QueueKind {
 }
 
 fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: &mut Plan) {
-    let raw = matches!(draft.kind, OutputKind::Packets(_) | OutputKind::EventFile { .. });
+    let raw =
+        matches!(draft.kind, OutputKind::Packets(_) | OutputKind::EventFile { .. } | OutputKind::Http(_));
     if !raw && plan.transforms.is_empty() {
         return;
     }
+    // One endpoint, in the URL.
+    let endpoints = if matches!(draft.kind, OutputKind::Http(_)) { 1 } else { endpoints };
     let all = |number: usize| (0..number as u16).collect::<Vec<_>>();
     let looks = matches!(&draft.kind, OutputKind::Packets(packets) if packets.lines.is_some());
     let from: Vec<Feed> = if looks && cluster.is_none() && bits & 32 == 32 && !plan.transforms.is_empty() {
@@ -261,7 +264,7 @@ fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: 
                 store.path = format!("/trees/{at}").into();
                 output.queue_kind = on_disk(output.queue_kind);
             }
-            OutputKind::Console { .. } => {}
+            OutputKind::Console { .. } | OutputKind::Http(_) => {}
         }
         if let Some(check) = &mut output.check
             && let OutputKind::Packets(PacketsPlan { to: Destination::Udp(to), .. }) = &output.kind
@@ -697,8 +700,31 @@ fn output_kind() -> BoxedStrategy<OutputKind> {
         file.prop_map(|(path, file_bytes_max, files_max)| {
             OutputKind::EventFile { path: path.into(), file_bytes_max, files_max }
         }),
+        http(),
     ]
     .boxed()
+}
+
+fn http() -> impl Strategy<Value = OutputKind> {
+    let encodings = select(vec![HttpEncoding::Json, HttpEncoding::JsonLines, HttpEncoding::InfluxDb]);
+    let urls = select(vec!["http://h/", "http://h:8086/write?db=a", "https://[::1]/{{service}}"]);
+    (encodings, urls, option::of(1u32..=100_000), 0u64..1000, sender()).prop_map(
+        |(encoding, url, events_max, delay_ms, sender)| {
+            let tls = url.starts_with("https").then(Box::default);
+            let headers = vec![("X-A".to_owned(), "\"é\" {{host}}".to_owned())];
+            let plan = HttpOutputPlan {
+                url: url.into(),
+                headers,
+                encoding,
+                events_max,
+                delay_ms,
+                tls,
+                sender,
+                ..HttpOutputPlan::default()
+            };
+            OutputKind::Http(Box::new(plan))
+        },
+    )
 }
 
 fn whisper() -> impl Strategy<Value = WhisperPlan> {
