@@ -2,6 +2,7 @@
 //!
 //! Here: the whole plan, and the daemon's own settings. Sources, transforms and outputs have their own files.
 
+mod email;
 mod facts;
 mod graphite_api;
 mod http_output;
@@ -21,6 +22,7 @@ use wire::statsd::Dialect;
 
 use crate::kinds::RecordKind;
 
+pub use self::email::*;
 pub use self::facts::*;
 pub use self::graphite_api::*;
 pub use self::http_output::*;

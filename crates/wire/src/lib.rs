@@ -8,6 +8,7 @@ pub mod first_line;
 pub mod frame;
 pub mod graphite;
 pub mod influxdb;
+pub mod mail;
 pub mod management;
 pub mod number;
 pub mod opentsdb;

@@ -6,6 +6,7 @@ use super::{checks, outputs, packets};
 use crate::diagnostic::Place;
 use crate::options::checked::Checked;
 use crate::options::table::OF_OUTPUT_KINDS;
+use crate::options::table::email::EMAIL;
 use crate::options::table::endpoints::{CONNECTIONS, ENDPOINT};
 use crate::options::table::http_output::HTTP_OUTPUT;
 use crate::options::table::outputs::FILES;
@@ -43,6 +44,9 @@ pub(super) fn fields(plan: &Plan, group: &OutputGroup<'_>) -> Fields {
     }
     if let (OutputKind::Http(plan), OutputKind::Http(default)) = (kind, &default) {
         fields.give(&HTTP_OUTPUT, &**plan, default);
+    }
+    if let (OutputKind::Email(plan), OutputKind::Email(default)) = (kind, &default) {
+        fields.give(&EMAIL, &**plan, default);
     }
     if let Some(namespace) = facts.namespace {
         fields.give_table(namespace);

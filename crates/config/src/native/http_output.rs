@@ -82,7 +82,7 @@ fn check_body(plan: &HttpOutputPlan, fields: &Fields, wrong: &mut Vec<Diagnostic
     }
 }
 
-fn check_template(key: &str, text: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) {
+pub(super) fn check_template(key: &str, text: &str, fields: &Fields, wrong: &mut Vec<Diagnostic>) {
     if let Err(mistake) = Template::parse(text) {
         let message = format!("`{key}` has a mistake at `{}`", mistake.written);
         let mistaken = Diagnostic::error(Code::BadValue, message).at(fields.at(key));

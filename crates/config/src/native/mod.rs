@@ -23,6 +23,7 @@ mod checks;
 mod clusters;
 mod conflicts;
 mod defaults;
+mod email;
 pub(crate) mod fields;
 mod files;
 mod graphite_api;

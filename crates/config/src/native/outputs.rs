@@ -8,7 +8,7 @@ use wire::graphite::Namespace;
 use super::clusters::{self, Draft};
 use super::fields::Fields;
 use super::value::Checked;
-use super::{checks, http_output, packets, store, transport};
+use super::{checks, email, http_output, packets, store, transport};
 use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
@@ -121,6 +121,11 @@ const TYPES: &[OutputType] = &[
         section: Section::OutputHttp,
         empty: |_| OutputKind::Http(Box::default()),
         read: http_output::outputs,
+    },
+    OutputType {
+        section: Section::OutputEmail,
+        empty: |_| OutputKind::Email(Box::default()),
+        read: email::outputs,
     },
 ];
 

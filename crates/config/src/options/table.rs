@@ -4,6 +4,7 @@
 //! (`field`).
 
 pub(crate) mod daemon;
+pub(crate) mod email;
 pub(crate) mod endpoints;
 pub(crate) mod graphite_api;
 pub(crate) mod http_output;
@@ -72,6 +73,7 @@ pub(super) const TABLES: &[&[Row]] = &[
     packets::SHARDING.rows,
     packets::AGGREGATES.rows,
     http_output::HTTP_OUTPUT.rows,
+    email::EMAIL.rows,
     endpoints::ENDPOINT.rows,
     endpoints::CHECK.rows,
     endpoints::CONNECTIONS.rows,

@@ -11,7 +11,7 @@ use std::path::Path;
 use deliver::plan::{BatchPlan, SenderPlan};
 use wire::graphite::{LinePrefix, Namespace};
 
-use super::{Addresses, Compression, Destination, EndpointTls, HttpOutputPlan, WhisperPlan};
+use super::{Addresses, Compression, Destination, EmailPlan, EndpointTls, HttpOutputPlan, WhisperPlan};
 use crate::kinds::{NodeKind, RecordKind};
 use crate::options::section::Section;
 
@@ -83,6 +83,8 @@ pub enum Link<'a> {
 pub enum RequestForm<'a> {
     /// To an HTTP server.
     Http(&'a HttpOutputPlan),
+    /// Mails to an SMTP server.
+    Mail(&'a EmailPlan),
 }
 
 impl<'a> RequestForm<'a> {
@@ -90,6 +92,7 @@ impl<'a> RequestForm<'a> {
     pub fn batch(self) -> BatchPlan {
         match self {
             RequestForm::Http(plan) => plan.batch(),
+            RequestForm::Mail(plan) => plan.batch(),
         }
     }
 
@@ -97,6 +100,7 @@ impl<'a> RequestForm<'a> {
     pub fn tls(self) -> Option<&'a EndpointTls> {
         match self {
             RequestForm::Http(plan) => plan.tls.as_deref(),
+            RequestForm::Mail(plan) => plan.tls.as_deref(),
         }
     }
 }

@@ -13,8 +13,8 @@ use crate::kinds::RecordKind;
 use crate::options::section::Section;
 
 use super::{
-    Compression, EndpointTls, Feed, HttpOutputPlan, Link, OutputFacts, RequestForm, StreamLink, WhisperPlan,
-    Written,
+    Compression, EmailPlan, EndpointTls, Feed, HttpOutputPlan, Link, OutputFacts, RequestForm, StreamLink,
+    WhisperPlan, Written,
 };
 
 /// Default of `sync_window`, in milliseconds.
@@ -188,6 +188,8 @@ pub enum OutputKind {
     },
     /// Events to an HTTP server.
     Http(Box<HttpOutputPlan>),
+    /// Events by mail.
+    Email(Box<EmailPlan>),
 }
 
 impl OutputKind {
@@ -428,6 +430,11 @@ impl OutputKind {
                 let facts = OutputFacts::plain(Section::OutputHttp, EVENTS, link, Written::Lines);
                 OutputFacts { encoding: Some(plan.encoding.word()), ..facts }
             }
+            OutputKind::Email(plan) => {
+                let (to, sender) = (Destination::Tcp(plan.endpoint()), plan.sender);
+                let link = Link::Requests { to, sender, form: RequestForm::Mail(plan) };
+                OutputFacts::plain(Section::OutputEmail, EVENTS, link, Written::Lines)
+            }
         }
     }
 
@@ -454,7 +461,8 @@ impl OutputKind {
             | OutputKind::Console { .. }
             | OutputKind::PerlFile { .. }
             | OutputKind::EventFile { .. }
-            | OutputKind::Http(_) => {}
+            | OutputKind::Http(_)
+            | OutputKind::Email(_) => {}
         }
         kind
     }

@@ -171,7 +171,8 @@ impl OutputEncoder {
                 Some(lines) => Form::Samples(Box::new(Lines::new(packets, lines, seed ^ u64::from(id.0)))),
             },
             OutputKind::EventFile { .. } => Form::Events,
-            OutputKind::Http(http) => Form::Requests(Box::new(Requests::new(http))),
+            OutputKind::Http(http) => Form::Requests(Box::new(Requests::of_http(http))),
+            OutputKind::Email(email) => Form::Requests(Box::new(Requests::of_email(email))),
         };
         let facts = plan.outputs[id.index()].kind.facts();
         let blocks = if facts.link.connections() > 1 { PARTITIONS } else { 1 };

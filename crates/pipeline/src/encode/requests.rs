@@ -3,9 +3,10 @@
 //! Path of an event: `OutputEncoder::event` -> **[`Requests::event`]** -> a line of `wire::request` in the open block.
 //! Templates are rendered here, so that a queue contains no events, and a sender knows no templates.
 
-use config::plan::{HttpEncoding, HttpOutputPlan, RECORD_BYTES_MAX};
+use config::plan::{EmailPlan, HttpEncoding, HttpOutputPlan, RECORD_BYTES_MAX};
 use model::{CopyOutcome, Dropped, EventRef, Filtered, OutputAccount};
 use wire::influxdb::{self, Precision};
+use wire::mail;
 use wire::report::event_json_line;
 use wire::request::record_line;
 use wire::template::{Around, Template};
@@ -29,10 +30,36 @@ enum Body {
     Json,
     InfluxDb { tags: Vec<String>, precision: Precision },
     Template(Template),
+    Mail(Box<MailForm>),
 }
 
+/// What the records of mails are made of.
+#[derive(Debug)]
+struct MailForm {
+    subject: Option<Template>,
+    /// `None` for all fields.
+    body: Option<Template>,
+    /// Attributes replace the options.
+    from_event: bool,
+    has_recipients: bool,
+}
+
+/// The attributes that replace options of a mail.
+const OF_MAIL: [&str; 4] = ["from", "to", "subject", "body"];
+
 impl Requests {
-    pub(crate) fn new(plan: &HttpOutputPlan) -> Requests {
+    pub(crate) fn of_email(plan: &EmailPlan) -> Requests {
+        let compiled = |text: &Option<String>| text.as_deref().and_then(|text| Template::parse(text).ok());
+        let form = MailForm {
+            subject: compiled(&plan.subject),
+            body: compiled(&plan.body),
+            from_event: plan.from_event,
+            has_recipients: !plan.to.is_empty(),
+        };
+        Requests { target: None, headers: Vec::new(), body: Body::Mail(Box::new(form)), scratch: Vec::new() }
+    }
+
+    pub(crate) fn of_http(plan: &HttpOutputPlan) -> Requests {
         // `config` has compiled them.
         let compiled = |text: &str| Template::parse(text).ok().filter(|template| !template.is_fixed());
         let headers = plan.headers.iter();
@@ -66,6 +93,7 @@ impl Requests {
                 self.scratch.pop();
             }
             Body::Template(template) => template.render(event, Around::Body, &mut self.scratch),
+            Body::Mail(form) => return form.event(event, &mut self.scratch, account, open),
         }
         let mut target = Vec::new();
         if let Some(template) = &self.target {
@@ -77,11 +105,42 @@ impl Requests {
             template.render(event, Around::Line, &mut header);
             headers.push(header);
         }
-        let bytes = self.scratch.len() + target.len() + headers.iter().map(Vec::len).sum::<usize>();
-        if bytes > RECORD_BYTES_MAX {
-            return drop_points(account, Dropped::TooBig, 1);
+        push(&target, &headers, &self.scratch, account, open);
+    }
+}
+
+/// Adds a record, unless it is too long.
+fn push(target: &[u8], headers: &[Vec<u8>], body: &[u8], account: &OutputAccount, open: &mut OpenBlock) {
+    let bytes = body.len() + target.len() + headers.iter().map(Vec::len).sum::<usize>();
+    if bytes > RECORD_BYTES_MAX {
+        return drop_points(account, Dropped::TooBig, 1);
+    }
+    record_line(target, headers.iter().map(|header| &header[..]), body, &mut open.bytes);
+    open.copies += 1;
+}
+
+impl MailForm {
+    /// A record of a mail: its sender, recipients and subject where they are not those of the output, and its text.
+    fn event(&self, event: EventRef<'_>, text: &mut Vec<u8>, account: &OutputAccount, open: &mut OpenBlock) {
+        let own = |key: &str| event.text_attribute(key).filter(|text| self.from_event && !text.is_empty());
+        let [from, to, own_subject, own_body] = OF_MAIL.map(own);
+        if to.is_none() && !self.has_recipients {
+            return account.pass(CopyOutcome::Filtered(Filtered::Unwanted), 1, 0);
         }
-        record_line(&target, headers.iter().map(|header| &header[..]), &self.scratch, &mut open.bytes);
-        open.copies += 1;
+        let mut subject = Vec::new();
+        match (own_subject, &self.subject) {
+            (Some(own), _) => subject.extend_from_slice(own.as_bytes()),
+            (None, Some(template)) => template.render(event, Around::Line, &mut subject),
+            (None, None) => {}
+        }
+        match (own_body, &self.body) {
+            (Some(own), _) => text.extend_from_slice(own.as_bytes()),
+            (None, Some(template)) => template.render(event, Around::Body, text),
+            (None, None) => mail::push_text(event, if self.from_event { &OF_MAIL } else { &[] }, text),
+        }
+        let mut body = Vec::with_capacity(text.len());
+        mail::push_record(event, text, &mut body);
+        let headers = [to.unwrap_or("").as_bytes().to_vec(), subject];
+        push(from.unwrap_or("").as_bytes(), &headers, &body, account, open);
     }
 }

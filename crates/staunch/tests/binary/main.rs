@@ -25,6 +25,7 @@ mod closed_listeners;
 mod compressed;
 mod deleted;
 mod disk_queue;
+mod email;
 mod encrypted;
 #[cfg(target_os = "linux")]
 mod exhausted;

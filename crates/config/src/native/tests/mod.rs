@@ -1,5 +1,6 @@
 //! The options table against the checks, random texts against panics, plans against their printed form.
 
+mod email;
 mod http_output;
 mod opentsdb;
 mod packets;
@@ -110,6 +111,22 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
             format!("{}\n[outputs.o.check]\n{more}{line}", tcp.strip_suffix(line).unwrap())
         }
         Section::OutputEventFile => output("event_file", "app", &[]),
+        Section::OutputEmail => {
+            let smtp = if key == "tls" { "\"smtps://h\"" } else { "\"smtp://h\"" };
+            let required = [("smtp", smtp), ("recipients", "[\"a@b\"]")];
+            match key {
+                "user" if !line.is_empty() => {
+                    output("email", "app", &[required[0], required[1], ("password", "\"p\"")])
+                }
+                "password" if !line.is_empty() => {
+                    output("email", "app", &[required[0], required[1], ("user", "\"u\"")])
+                }
+                "recipients" if line.is_empty() => {
+                    output("email", "app", &[required[0], ("from_event", "true")])
+                }
+                _ => output("email", "app", &required),
+            }
+        }
         Section::OutputHttp => {
             let url = if key == "tls" { "\"https://h/\"" } else { "\"http://h/\"" };
             match key {

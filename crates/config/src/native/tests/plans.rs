@@ -203,13 +203,16 @@ fn on_disk(kind: QueueKind) -> QueueKind {
 }
 
 fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: &mut Plan) {
-    let raw =
-        matches!(draft.kind, OutputKind::Packets(_) | OutputKind::EventFile { .. } | OutputKind::Http(_));
+    let raw = matches!(
+        draft.kind,
+        OutputKind::Packets(_) | OutputKind::EventFile { .. } | OutputKind::Http(_) | OutputKind::Email(_)
+    );
     if !raw && plan.transforms.is_empty() {
         return;
     }
     // One endpoint, in the URL.
-    let endpoints = if matches!(draft.kind, OutputKind::Http(_)) { 1 } else { endpoints };
+    let endpoints =
+        if matches!(draft.kind, OutputKind::Http(_) | OutputKind::Email(_)) { 1 } else { endpoints };
     let all = |number: usize| (0..number as u16).collect::<Vec<_>>();
     let looks = matches!(&draft.kind, OutputKind::Packets(packets) if packets.lines.is_some());
     let from: Vec<Feed> = if looks && cluster.is_none() && bits & 32 == 32 && !plan.transforms.is_empty() {
@@ -264,7 +267,7 @@ fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: 
                 store.path = format!("/trees/{at}").into();
                 output.queue_kind = on_disk(output.queue_kind);
             }
-            OutputKind::Console { .. } | OutputKind::Http(_) => {}
+            OutputKind::Console { .. } | OutputKind::Http(_) | OutputKind::Email(_) => {}
         }
         if let Some(check) = &mut output.check
             && let OutputKind::Packets(PacketsPlan { to: Destination::Udp(to), .. }) = &output.kind
@@ -701,6 +704,7 @@ fn output_kind() -> BoxedStrategy<OutputKind> {
             OutputKind::EventFile { path: path.into(), file_bytes_max, files_max }
         }),
         http(),
+        email(),
     ]
     .boxed()
 }
@@ -725,6 +729,29 @@ fn http() -> impl Strategy<Value = OutputKind> {
             OutputKind::Http(Box::new(plan))
         },
     )
+}
+
+fn email() -> impl Strategy<Value = OutputKind> {
+    let servers =
+        select(vec![("smtp://h", false), ("smtp://[::1]:587", true), ("smtps://mail.example.org", false)]);
+    (servers, 1u32..=10_000, option::of(text()), option::of(select(vec!["a", "{{host}} é"])), sender())
+        .prop_map(|((smtp, starttls), events_max, user, subject, sender)| {
+            let tls = (starttls || smtp.starts_with("smtps")).then(Box::default);
+            let (to, password) = (vec!["a@b.c".to_owned()], user.clone());
+            let plan = EmailPlan {
+                smtp: smtp.into(),
+                starttls,
+                user,
+                password,
+                to,
+                subject: subject.map(str::to_owned),
+                events_max,
+                tls,
+                sender,
+                ..EmailPlan::default()
+            };
+            OutputKind::Email(Box::new(plan))
+        })
 }
 
 fn whisper() -> impl Strategy<Value = WhisperPlan> {

@@ -245,7 +245,20 @@ fn of_output(output: &OutputPlan, is_shared_out: bool) -> LossTable {
         RejectedByPeer::SendError => datagrams,
     });
     zero(&mut table, "rejected_by_peer", rejected.map(|reason| reason.word()));
-    if matches!(&output.kind, OutputKind::Http(http) if http.encoding == HttpEncoding::InfluxDb) {
+    let leaves_out = match &output.kind {
+        OutputKind::Http(http) => http.encoding == HttpEncoding::InfluxDb,
+        OutputKind::Email(email) => email.to.is_empty(),
+        OutputKind::Graphite { .. }
+        | OutputKind::GraphiteDatagrams { .. }
+        | OutputKind::GraphiteFile { .. }
+        | OutputKind::Whisper(_)
+        | OutputKind::OpenTsdb { .. }
+        | OutputKind::Console { .. }
+        | OutputKind::PerlFile { .. }
+        | OutputKind::Packets(_)
+        | OutputKind::EventFile { .. } => false,
+    };
+    if leaves_out {
         zero(&mut table, "filtered", [Filtered::Unwanted.word()].into_iter());
     }
     let Some(lines) = lines_of(output) else { return table };

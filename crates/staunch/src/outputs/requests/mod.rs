@@ -1,10 +1,11 @@
 //! Outputs that send requests and wait for the answers: drives the sender of one endpoint.
 //!
 //! Path of a packet: `Outlet` -> `RequestSender::poll` -> **[`run`]** -> [`Peer::send`] -> `RequestSender::on_answer`. Not here:
-//! batches, retries and outcomes (`deliver::request`), the protocols (`http`).
+//! batches, retries and outcomes (`deliver::request`), the protocols (`http`, `mail`).
 //! Invariant: the queue's lock is taken for polls only, and never while a request runs.
 
 pub mod http;
+pub mod mail;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use deliver::request::{Answer, RequestAction, RequestSender};
 use model::{OutputId, SECOND_NS};
 
 use self::http::HttpPeer;
+use self::mail::MailPeer;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
 use crate::outputs::addresses::locator::Locator;
@@ -59,6 +61,8 @@ fn number(records: usize) -> u32 {
 pub enum Peer {
     /// Of HTTP.
     Http(Box<HttpPeer>),
+    /// Of SMTP.
+    Mail(Box<MailPeer>),
 }
 
 impl Peer {
@@ -66,6 +70,7 @@ impl Peer {
     pub fn new(form: RequestForm<'_>, of: (Arc<Shared>, OutputId)) -> Peer {
         match form {
             RequestForm::Http(plan) => Peer::Http(Box::new(HttpPeer::new(plan, of))),
+            RequestForm::Mail(plan) => Peer::Mail(Box::new(MailPeer::new(plan, of))),
         }
     }
 
@@ -73,6 +78,7 @@ impl Peer {
     async fn send(&mut self, lines: &[&[u8]], locator: &mut Locator) -> Sent {
         match self {
             Peer::Http(http) => http.send(lines, locator).await,
+            Peer::Mail(mail) => mail.send(lines, locator).await,
         }
     }
 
@@ -80,6 +86,7 @@ impl Peer {
     fn place(&self) -> String {
         match self {
             Peer::Http(http) => http.place(),
+            Peer::Mail(mail) => mail.place(),
         }
     }
 }
