@@ -1,8 +1,8 @@
 //! From a checked `[outputs.NAME]` of type `email` to its plan: checks of its server, addresses and templates.
 
+use super::asked::{Asked, Outputs, sender};
 use super::fields::Fields;
 use super::http_output::check_template;
-use super::outputs::{Asked, Outputs, sender};
 use super::transport;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::options::table::email::EMAIL;

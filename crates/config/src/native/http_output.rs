@@ -2,8 +2,8 @@
 
 use wire::template::Template;
 
+use super::asked::{Asked, Outputs, sender};
 use super::fields::Fields;
-use super::outputs::{Asked, Outputs, sender};
 use super::transport;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::options::table::http_output::HTTP_OUTPUT;

@@ -18,6 +18,7 @@
 //! causes a panic; a plan is returned only without errors; `check(print(plan)) == plan`.
 
 mod acks;
+mod asked;
 mod carbonlink;
 mod checks;
 mod clusters;
@@ -322,7 +323,7 @@ fn build(
             plan.transforms.push(TransformPlan { name, kind, from: from.to_vec() });
         }
         Family::Outputs => {
-            let asked = outputs::Asked { name: &name, fields, from };
+            let asked = asked::Asked { name: &name, fields, from };
             let (outputs, cluster) = outputs::build(&asked, &plan.data_dir, wrong);
             let first = plan.outputs.len();
             for built in outputs {

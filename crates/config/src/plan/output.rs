@@ -358,7 +358,6 @@ impl OutputKind {
     /// read and print its options (`native`) and that of the encoders (`pipeline::encode`).
     pub fn facts(&self) -> OutputFacts<'_> {
         const EVENTS: &[RecordKind] = &[RecordKind::Events];
-        const AGGREGATES: &[RecordKind] = &[RecordKind::Aggregates];
         const POINTS: &[RecordKind] = &[RecordKind::Aggregates, RecordKind::Points];
         let file = |section, takes, path, (file_bytes_max, files_max)| {
             let link = Link::File { path, file_bytes_max, files_max, closes_when_idle: false };
@@ -411,29 +410,18 @@ impl OutputKind {
                 let facts = OutputFacts::plain(Section::OutputOpenTsdb, POINTS, link, Written::Lines);
                 OutputFacts { namespace: Some(namespace), ..facts }
             }
-            OutputKind::Console { form, .. } => {
-                let (link, encoding) = match form {
-                    ConsoleEncoding::Node => (Link::Stdout, "Node"),
-                    ConsoleEncoding::Perl => (Link::Stderr, "Perl"),
-                };
-                let facts = OutputFacts::plain(Section::OutputConsole, AGGREGATES, link, Written::Documents);
-                OutputFacts { encoding: Some(encoding), ..facts }
-            }
+            OutputKind::Console { form, .. } => console(*form),
             OutputKind::PerlFile { path, .. } => perl_file(path),
             OutputKind::Packets(packets) => packets.facts(),
             OutputKind::EventFile { path, file_bytes_max, files_max } => {
                 file(Section::OutputEventFile, EVENTS, path, (*file_bytes_max, *files_max))
             }
-            OutputKind::Http(plan) => {
-                let (to, sender) = (Destination::Tcp(plan.endpoint()), plan.sender);
-                let link = Link::Requests { to, sender, form: RequestForm::Http(plan) };
-                let facts = OutputFacts::plain(Section::OutputHttp, EVENTS, link, Written::Lines);
-                OutputFacts { encoding: Some(plan.encoding.word()), ..facts }
-            }
+            OutputKind::Http(plan) => OutputFacts {
+                encoding: Some(plan.encoding.word()),
+                ..requests(Section::OutputHttp, plan.endpoint(), plan.sender, RequestForm::Http(plan))
+            },
             OutputKind::Email(plan) => {
-                let (to, sender) = (Destination::Tcp(plan.endpoint()), plan.sender);
-                let link = Link::Requests { to, sender, form: RequestForm::Mail(plan) };
-                OutputFacts::plain(Section::OutputEmail, EVENTS, link, Written::Lines)
+                requests(Section::OutputEmail, plan.endpoint(), plan.sender, RequestForm::Mail(plan))
             }
         }
     }
@@ -500,6 +488,23 @@ impl OutputKind {
     pub fn names_peers(&self) -> bool {
         self.facts().line_prefix.is_some()
     }
+}
+
+/// An output of events that sends requests.
+fn requests(section: Section, to: Endpoint, sender: SenderPlan, form: RequestForm<'_>) -> OutputFacts<'_> {
+    let link = Link::Requests { to: Destination::Tcp(to), sender, form };
+    OutputFacts::plain(section, &[RecordKind::Events], link, Written::Lines)
+}
+
+/// A document for each flush on stdout or stderr.
+fn console(form: ConsoleEncoding) -> OutputFacts<'static> {
+    let (link, encoding) = match form {
+        ConsoleEncoding::Node => (Link::Stdout, "Node"),
+        ConsoleEncoding::Perl => (Link::Stderr, "Perl"),
+    };
+    let takes = &[RecordKind::Aggregates];
+    let facts = OutputFacts::plain(Section::OutputConsole, takes, link, Written::Documents);
+    OutputFacts { encoding: Some(encoding), ..facts }
 }
 
 fn perl_file(path: &Path) -> OutputFacts<'_> {

@@ -202,6 +202,22 @@ fn on_disk(kind: QueueKind) -> QueueKind {
     }
 }
 
+/// What an output takes from.
+fn feeds(takes_both: bool, raw: bool, bits: u8, plan: &Plan) -> Vec<Feed> {
+    let all = |number: usize| (0..number as u16).collect::<Vec<_>>();
+    if takes_both && bits & 32 == 32 && !plan.transforms.is_empty() {
+        let sources = subset(&all(plan.sources.len()), bits).into_iter().map(|n| Feed::Source(SourceId(n)));
+        sources.chain([Feed::Transform(TransformId(0))]).collect()
+    } else if raw {
+        subset(&all(plan.sources.len()), bits).into_iter().map(|n| Feed::Source(SourceId(n))).collect()
+    } else {
+        subset(&all(plan.transforms.len()), bits)
+            .into_iter()
+            .map(|n| Feed::Transform(TransformId(n)))
+            .collect()
+    }
+}
+
 fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: &mut Plan) {
     let raw = matches!(
         draft.kind,
@@ -213,19 +229,8 @@ fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: 
     // One endpoint, in the URL.
     let endpoints =
         if matches!(draft.kind, OutputKind::Http(_) | OutputKind::Email(_)) { 1 } else { endpoints };
-    let all = |number: usize| (0..number as u16).collect::<Vec<_>>();
     let looks = matches!(&draft.kind, OutputKind::Packets(packets) if packets.lines.is_some());
-    let from: Vec<Feed> = if looks && cluster.is_none() && bits & 32 == 32 && !plan.transforms.is_empty() {
-        let sources = subset(&all(plan.sources.len()), bits).into_iter().map(|n| Feed::Source(SourceId(n)));
-        sources.chain([Feed::Transform(TransformId(0))]).collect()
-    } else if raw {
-        subset(&all(plan.sources.len()), bits).into_iter().map(|n| Feed::Source(SourceId(n))).collect()
-    } else {
-        subset(&all(plan.transforms.len()), bits)
-            .into_iter()
-            .map(|n| Feed::Transform(TransformId(n)))
-            .collect()
-    };
+    let from = feeds(looks && cluster.is_none(), raw, bits, plan);
     let name = format!("o-{at}");
     let first = plan.outputs.len();
     let split = endpoints > 1 || cluster.is_some();

@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use wire::request::record;
 use wire::template::Template;
 
-use super::{Sent, number, quoted};
+use super::sent::{Sent, number, quoted};
 use crate::daemon::shared::Shared;
 use crate::outputs::addresses::locator::{Found, Locator};
 use crate::outputs::socket::StreamSocket;

@@ -27,7 +27,7 @@ use tokio::net::TcpStream;
 use wire::mail::{subject, text_of};
 use wire::request::record;
 
-use super::{Sent, number, quoted};
+use super::sent::{Sent, number, quoted};
 use crate::daemon::shared::Shared;
 use crate::outputs::addresses::locator::{Found, Locator};
 use crate::outputs::socket::StreamSocket;

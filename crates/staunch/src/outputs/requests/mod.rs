@@ -6,18 +6,19 @@
 
 pub mod http;
 pub mod mail;
+mod sent;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use config::plan::RequestForm;
-use deliver::endpoint::Failure;
 use deliver::plan::{BatchPlan, SenderPlan};
 use deliver::request::{Answer, RequestAction, RequestSender};
 use model::{OutputId, SECOND_NS};
 
 use self::http::HttpPeer;
 use self::mail::MailPeer;
+use self::sent::Sent;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
 use crate::outputs::addresses::locator::Locator;
@@ -30,32 +31,6 @@ const NAP: Duration = Duration::from_secs(60);
 
 /// A line about rejected records is logged at most once in this time.
 const REJECTIONS_NS: u64 = 60 * SECOND_NS;
-
-/// Bytes of an answer that a log line shows.
-const SHOWN_BYTES: usize = 200;
-
-/// What a request came to.
-pub struct Sent {
-    /// How many of the offered records it had.
-    pub records: u32,
-    /// The answer.
-    pub answer: Answer,
-    /// For people: what the endpoint said, or what failed.
-    pub words: Option<String>,
-}
-
-impl Sent {
-    /// It was never sent, or not answered.
-    fn failed(records: usize, why: Failure, in_doubt: bool, words: Option<String>) -> Sent {
-        let answer = Answer::Failed { why, retry_after_ms: None, in_doubt };
-        Sent { records: number(records), answer, words }
-    }
-}
-
-/// A request has few records (`max_batch_events`).
-fn number(records: usize) -> u32 {
-    u32::try_from(records).unwrap_or(u32::MAX)
-}
 
 /// The client of an endpoint, by protocol.
 pub enum Peer {
@@ -192,10 +167,4 @@ async fn cut_off(outlet: &Outlet) {
         }
         rest(outlet, Duration::from_nanos(left_ns).min(NAP)).await;
     }
-}
-
-/// What an endpoint said, for a log line.
-fn quoted(said: &[u8]) -> String {
-    let said = &said[..said.len().min(SHOWN_BYTES)];
-    String::from_utf8_lossy(said).trim().escape_debug().collect()
 }
