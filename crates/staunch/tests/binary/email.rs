@@ -259,3 +259,42 @@ fn after_starttls_the_dialogue_is_encrypted_and_without_it_nothing_is_sent() {
     let dialogues = plain.dialogues.lock().expect("no thread panics");
     assert!(dialogues.iter().all(|one| one.mail.is_empty() && one.commands.len() <= 2), "{dialogues:?}");
 }
+
+#[test]
+fn a_riemann_config_sends_mails_and_posts_messages() {
+    let server = Server::new(&[]);
+    let text = "[sources.in]\ntype = \"statsd\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+                [transforms.rules]\ntype = \"streams\"\nfrom = [\"in\"]\nfile = \"riemann.config\"\n";
+    let web = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let (host, port) = (web.local_addr().expect("it is bound"), server.at.port());
+    let rules = format!(
+        "(def email (mailer {{:host \"127.0.0.1\" :port {port} :from \"r@ops.test\"}}))
+         (def other (slack {{:webhook_uri \"http://{host}/other\"}} {{}}))
+         (streams (email \"x@ops.test\") (slack {{:webhook_uri \"http://{host}/hook\"}} {{:channel \"#ops\"}}))"
+    );
+    let builder = Builder::native(text);
+    std::fs::write(builder.folder().join("riemann.config"), rules).expect("a folder of our own");
+    let mut daemon = builder.start();
+    send(&daemon, &["cpu"]);
+    // Outputs to one server have different names, in the order of the config.
+    daemon.wait_output(&format!("rules/{host}-2"), "copies", 1);
+    assert_eq!(daemon.output(&format!("rules/{host}"))["copies"], 0);
+    let mails = server.wait(1);
+    assert!(mails[0].commands.contains(&"RCPT TO:<x@ops.test>".to_owned()), "{mails:?}");
+    assert!(mails[0].mail.contains("Subject: web1 cpu\r\n"), "{mails:?}");
+    let (mut stream, _) = web.accept().expect("it connects");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("a head");
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
+    assert!(head.starts_with("post /hook http/1.1\r\n"), "{head}");
+    assert!(head.contains("content-type: application/x-www-form-urlencoded\r\n"), "{head}");
+    let mut body = [0; 30];
+    stream.read_exact(&mut body).expect("a body");
+    assert_eq!(&body, b"payload=%7B%22channel%22%3A%22");
+    daemon.signal("KILL");
+    daemon.wait_exit();
+}

@@ -1,7 +1,7 @@
 //! Riemann as its configs see it: what they declare, how events and time reach their streams, and what leaves them.
 //!
 //! - [`engine`]: a loaded config that runs. [`declared`]: what it declared. [`surroundings`]: the index, channels and effects.
-//! - `namespaces`: which names a config knows; `dispatch`: events to all top-level streams. `services`, `indexing`, `publishing`, `timing`, `outputs`: what they do.
+//! - `namespaces`: which names a config knows; `dispatch`: events to all top-level streams. `services`, `indexing`, `publishing`, `timing`, `outputs`, `posts`, `mailer`: what they do.
 //! - [`files`]: what a config asked of the world while it was loaded. [`mod@record`]: events between batches and the language.
 //!
 //! Not here: the streams (`nodes`), functions of values only (`libraries`), sockets, queues and files (the daemon).
@@ -12,9 +12,12 @@ pub mod engine;
 pub mod files;
 mod indexing;
 mod instrumentation;
+mod json;
+mod mailer;
 mod namespaces;
 mod options;
 pub mod outputs;
+mod posts;
 mod publishing;
 mod reaper;
 pub mod record;

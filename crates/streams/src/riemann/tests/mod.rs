@@ -1,6 +1,7 @@
 //! Configs that run: events and time in, effects, log and index out.
 
 mod declaring;
+mod posts;
 mod running;
 mod testing;
 
