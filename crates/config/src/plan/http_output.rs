@@ -125,9 +125,10 @@ impl HttpOutputPlan {
         Ok(UrlParts { is_encrypted, to, authority: authority.to_owned(), target })
     }
 
-    /// Its URL for people, without a query and places for fields: they may have secrets.
+    /// Scheme and host for people: path and query of many services are secrets.
     pub fn shown_url(&self) -> String {
-        self.url.split(['?', '{']).next().unwrap_or_default().to_owned()
+        let end = self.url.match_indices('/').nth(2).map_or(self.url.len(), |(at, _)| at);
+        self.url[..end].split('?').next().unwrap_or_default().to_owned()
     }
 
     /// Path and query as a template.

@@ -4,6 +4,19 @@ use crate::diagnostic::Source;
 use crate::plan::{OutputKind, UrlParts};
 use crate::{Format, check};
 
+#[test]
+fn people_see_only_scheme_and_host_of_a_url() {
+    for (url, shown) in [
+        ("https://h:1/services/T0/x?y", "https://h:1"),
+        ("http://h", "http://h"),
+        ("http://h?a=b/c", "http://h"),
+        ("", ""),
+    ] {
+        let plan = crate::plan::HttpOutputPlan { url: url.into(), ..Default::default() };
+        assert_eq!(plan.shown_url(), shown);
+    }
+}
+
 /// The plan's parts of the URL, and codes with messages, labels and the marked text.
 fn checked(options: &str) -> (Option<UrlParts>, Vec<String>) {
     let text = format!(
