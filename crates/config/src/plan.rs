@@ -2,8 +2,10 @@
 //!
 //! Here: the whole plan, and the daemon's own settings. Sources, transforms and outputs have their own files.
 
+mod email;
 mod facts;
 mod graphite_api;
+mod http_output;
 mod output;
 mod source;
 mod store;
@@ -20,8 +22,10 @@ use wire::statsd::Dialect;
 
 use crate::kinds::RecordKind;
 
+pub use self::email::*;
 pub use self::facts::*;
 pub use self::graphite_api::*;
+pub use self::http_output::*;
 pub use self::output::*;
 pub use self::source::*;
 pub use self::store::*;

@@ -9,16 +9,18 @@ use std::sync::{Arc, PoisonError};
 use model::TransformId;
 use model::limits::OUTPUTS_MAX;
 use streams::position::Position;
-use streams::riemann::declared::{Declared, Output, Server, Transport};
+use streams::riemann::declared::{Declared, Mailer, Output, Post, PostForm, Server, TimeUnit, Transport};
 use streams::riemann::engine::{Engine, Setup};
 use streams::riemann::files::{Files, Reader, Recorded};
 use wire::graphite::Namespace;
+use wire::influxdb::Precision;
 
 use crate::diagnostic::{Code, Diagnostic, Place, nearest};
 use crate::kinds::RecordKind;
 use crate::plan::{
-    Compression, Endpoint, Feed, GraphiteEncoding, Listen, LoadedStreams, OutputKind, OutputPlan, Plan,
-    RiemannEncoding, SourceKind, SourcePlan, StreamsOutput, TransformKind, TransformPlan,
+    Compression, EmailPlan, Endpoint, Feed, GraphiteEncoding, HttpEncoding, HttpOutputPlan, Listen,
+    LoadedStreams, OutputKind, OutputPlan, Plan, RiemannEncoding, SourceKind, SourcePlan, StreamsOutput,
+    TransformKind, TransformPlan,
 };
 
 /// A config that was evaluated.
@@ -104,6 +106,26 @@ pub fn attach(plan: &mut Plan, id: TransformId, evaluated: &Evaluated) -> Vec<(S
                 let to = Endpoint { host: host.to_string(), port: *port };
                 outputs.push(StreamsOutput { id: own(plan, id, graphite(to, *transport)), is_own: true });
             }
+            Output::Post(post) => {
+                if plan.outputs.len() == OUTPUTS_MAX {
+                    error(format!("there are more than {OUTPUTS_MAX} outputs"), None);
+                    continue;
+                }
+                match http(post) {
+                    Ok(kind) => outputs.push(StreamsOutput { id: own(plan, id, kind), is_own: true }),
+                    Err(message) => error(message, None),
+                }
+            }
+            Output::Mail(mailer) => {
+                if plan.outputs.len() == OUTPUTS_MAX {
+                    error(format!("there are more than {OUTPUTS_MAX} outputs"), None);
+                    continue;
+                }
+                match mail(mailer) {
+                    Ok(kind) => outputs.push(StreamsOutput { id: own(plan, id, kind), is_own: true }),
+                    Err(message) => error(message, None),
+                }
+            }
             Output::Riemann { .. } => {
                 error("events cannot be forwarded to another Riemann yet".to_owned(), None);
             }
@@ -171,10 +193,61 @@ fn parsers(plan: &Plan, id: TransformId, evaluated: &Evaluated) -> Vec<(String, 
 /// Adds an output of the config's own, named after its transform and its endpoint.
 fn own(plan: &mut Plan, transform: TransformId, kind: OutputKind) -> model::OutputId {
     let to = kind.destination().map(|to| crate::address::destination_name(&to)).unwrap_or_default();
-    let name = format!("{}/{to}", plan.transforms[transform.index()].name);
+    let first = format!("{}/{to}", plan.transforms[transform.index()].name);
+    let is_free = |name: &String| plan.outputs.iter().all(|output| output.name != *name);
+    // Several may have one endpoint.
+    let others = (2..).map(|number| format!("{first}-{number}"));
+    let name = std::iter::once(first.clone()).chain(others).find(is_free).expect("names are endless");
     let id = model::OutputId(plan.outputs.len() as u16);
     plan.outputs.push(OutputPlan::new(name, kind, vec![Feed::Transform(transform)]));
     id
+}
+
+/// An output of the mails of a config: each push is a mail.
+fn mail(mailer: &Mailer) -> Result<OutputKind, String> {
+    let mut plan = EmailPlan {
+        smtp: mailer.smtp.to_string(),
+        starttls: mailer.starttls,
+        user: mailer.user.as_ref().map(ToString::to_string),
+        password: mailer.password.as_ref().map(ToString::to_string),
+        from_event: true,
+        events_max: 1,
+        delay_ms: 0,
+        ..EmailPlan::default()
+    };
+    let (is_encrypted, _) = plan.server().map_err(|why| format!("the mail server cannot be used: {why}"))?;
+    if is_encrypted || plan.starttls {
+        plan.tls = Some(Box::default());
+    }
+    Ok(OutputKind::Email(Box::new(plan)))
+}
+
+/// An output of the requests of a config: with Riemann's timeout of 5 s, one for each push.
+fn http(post: &Post) -> Result<OutputKind, String> {
+    let text = |text: &str| text.to_owned();
+    let mut plan = HttpOutputPlan {
+        url: text(&post.url),
+        headers: post.headers.iter().map(|(name, value)| (text(name), text(value))).collect(),
+        encoding: HttpEncoding::Template,
+        body: "{{staunch.body}}".to_owned(),
+        ..HttpOutputPlan::default()
+    };
+    plan.sender.write_timeout_ms = 5_000;
+    if let PostForm::InfluxDb { tags, unit } = &post.form {
+        plan.encoding = HttpEncoding::InfluxDb;
+        plan.tags = tags.iter().map(|tag| text(tag)).collect();
+        plan.precision = match unit {
+            TimeUnit::Seconds => Precision::Seconds,
+            TimeUnit::Milliseconds => Precision::Milliseconds,
+            TimeUnit::Microseconds => Precision::Microseconds,
+        };
+    }
+    let parts = plan.parts().map_err(|why| format!("the URL of the output cannot be used: {why}"))?;
+    plan.target().map_err(|mistake| format!("the URL of the output has a mistake: {}", mistake.what))?;
+    if parts.is_encrypted {
+        plan.tls = Some(Box::default());
+    }
+    Ok(OutputKind::Http(Box::new(plan)))
 }
 
 fn graphite(to: Endpoint, transport: Transport) -> OutputKind {

@@ -20,6 +20,8 @@ fn needs(node: &NodeKind, member: &str) -> String {
         "unix" => "to = [\"unixgram:///run/agent.sock\"]\n",
         "perl_file" => "path = \"stats\"\n",
         "streams" => "file = \"riemann.config\"\n",
+        "email" => "smtp = \"smtp://h\"\nrecipients = [\"a@b\"]\n",
+        "http" => "url = \"http://h/\"\n",
         "self" | "aggregate" | "graphite_file" | "whisper" | "console" | "event_file" => "",
         other => panic!("the type `{other}` needs a line here"),
     };

@@ -41,6 +41,10 @@ pub enum Failure {
     Blocked,
     /// Sending or writing failed.
     WriteFailed,
+    /// It answered a request by an error that may pass.
+    AnswersError,
+    /// It did not answer a request in time.
+    NoAnswer,
 }
 
 impl Failure {
@@ -61,6 +65,8 @@ impl Failure {
             Failure::Refused => "refused",
             Failure::Blocked => "blocked",
             Failure::WriteFailed => "write_failed",
+            Failure::AnswersError => "answers_error",
+            Failure::NoAnswer => "no_answer",
         }
     }
 }

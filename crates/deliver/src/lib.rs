@@ -9,6 +9,7 @@
 //! - [`stream::StreamSender`]: one TCP or unix stream connection (Graphite lines, pickle frames, repeater).
 //! - [`datagram::DatagramSender`]: one UDP or unix datagram socket (repeater).
 //! - [`file::FileSender`]: one file, rotated or not; also the console, which is a file that is always open.
+//! - [`request::RequestSender`]: requests with answers, such as HTTP.
 //! - [`store::StoreSender`]: a store of records, such as whisper files.
 //! - [`failover::Failover`]: whether other members of a cluster replace an endpoint that is down.
 //!
@@ -24,6 +25,7 @@ pub mod file;
 mod pause;
 pub mod plan;
 pub mod queue;
+pub mod request;
 pub mod shared_queue;
 pub mod store;
 pub mod stream;

@@ -136,6 +136,17 @@ impl Default for SenderPlan {
     }
 }
 
+/// Limits of one request of an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchPlan {
+    /// Most records. At least 1.
+    pub records_max: u32,
+    /// Most bytes of their lines; a single record may have more.
+    pub bytes_max: u64,
+    /// How long a record waits for others, in milliseconds.
+    pub delay_ms: u64,
+}
+
 /// Settings of a file or console output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilePlan {

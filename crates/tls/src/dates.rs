@@ -80,6 +80,9 @@ fn identities(plan: &Plan) -> impl Iterator<Item = (Whose, &Identity)> {
         Link::Stream(StreamLink { tls, .. }) => {
             Some((Whose::Output(output.name.clone()), tls?.identity.as_ref()?))
         }
+        Link::Requests { form, .. } => {
+            Some((Whose::Output(output.name.clone()), form.tls()?.identity.as_ref()?))
+        }
         Link::Datagrams { .. } | Link::File { .. } | Link::Store(_) | Link::Stdout | Link::Stderr => None,
     });
     let http = plan.http.and(plan.http_server.tls.as_deref());

@@ -251,6 +251,7 @@ fn server(tls: &ListenTls) -> Result<ServerConfig, Wrong> {
 fn encrypted<'a>(link: &'a Link<'a>) -> Option<(&'a Endpoint, &'a EndpointTls)> {
     match link {
         Link::Stream(StreamLink { to, tls, .. }) => Some((to.host()?, (*tls)?)),
+        Link::Requests { to, form, .. } => Some((to.host()?, form.tls()?)),
         Link::Datagrams { .. } | Link::File { .. } | Link::Store(_) | Link::Stdout | Link::Stderr => None,
     }
 }

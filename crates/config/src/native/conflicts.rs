@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use foldhash::HashSet;
 
-use super::outputs::Built;
+use super::asked::Built;
 use crate::address::{destination_name, loopback_addresses};
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::plan::{Destination, Listen, SourcePlan};

@@ -6,7 +6,9 @@ use super::{checks, outputs, packets};
 use crate::diagnostic::Place;
 use crate::options::checked::Checked;
 use crate::options::table::OF_OUTPUT_KINDS;
+use crate::options::table::email::EMAIL;
 use crate::options::table::endpoints::{CONNECTIONS, ENDPOINT};
+use crate::options::table::http_output::HTTP_OUTPUT;
 use crate::options::table::outputs::FILES;
 use crate::options::table::queue::OF_OUTPUTS;
 use crate::options::table::transport::OUTPUT_TRANSPORT;
@@ -20,7 +22,7 @@ pub(super) fn fields(plan: &Plan, group: &OutputGroup<'_>) -> Fields {
     let kind = &output.kind;
     let facts = kind.facts();
     let mut fields = Fields::node(facts.section, plan.names_of(&output.from));
-    if !group.endpoints.is_empty() {
+    if !group.endpoints.is_empty() && !matches!(facts.link, Link::Requests { .. }) {
         let to = group.endpoints.iter().map(|to| (to.clone(), Place::new(0, 0)));
         fields.give_value("to", Checked::Endpoints(to.collect()));
     }
@@ -40,12 +42,20 @@ pub(super) fn fields(plan: &Plan, group: &OutputGroup<'_>) -> Fields {
     if let (OutputKind::Whisper(plan), OutputKind::Whisper(default)) = (kind, &default) {
         fields.give(&STORE, plan, default);
     }
+    if let (OutputKind::Http(plan), OutputKind::Http(default)) = (kind, &default) {
+        fields.give(&HTTP_OUTPUT, &**plan, default);
+    }
+    if let (OutputKind::Email(plan), OutputKind::Email(default)) = (kind, &default) {
+        fields.give(&EMAIL, &**plan, default);
+    }
     if let Some(namespace) = facts.namespace {
         fields.give_table(namespace);
     }
     fields.give(&CONNECTIONS, kind, &default);
     match &facts.link {
-        Link::Stream(StreamLink { sender, .. }) | Link::Datagrams { sender, .. } => fields.give_table(sender),
+        Link::Stream(StreamLink { sender, .. })
+        | Link::Datagrams { sender, .. }
+        | Link::Requests { sender, .. } => fields.give_table(sender),
         Link::File { .. } | Link::Store(_) | Link::Stdout | Link::Stderr => {}
     }
     fields.give(&OUTPUT_TRANSPORT, kind, &default);

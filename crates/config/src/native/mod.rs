@@ -18,16 +18,19 @@
 //! causes a panic; a plan is returned only without errors; `check(print(plan)) == plan`.
 
 mod acks;
+mod asked;
 mod carbonlink;
 mod checks;
 mod clusters;
 mod conflicts;
 mod defaults;
+mod email;
 pub(crate) mod fields;
 mod files;
 mod graphite_api;
 mod groups;
 mod http;
+mod http_output;
 mod management;
 mod masked;
 mod origins;
@@ -321,7 +324,7 @@ fn build(
             plan.transforms.push(TransformPlan { name, kind, from: from.to_vec() });
         }
         Family::Outputs => {
-            let asked = outputs::Asked { name: &name, fields, from };
+            let asked = asked::Asked { name: &name, fields, from };
             let (outputs, cluster) = outputs::build(&asked, &plan.data_dir, wrong);
             let first = plan.outputs.len();
             for built in outputs {

@@ -5,29 +5,26 @@ use std::path::{Path, PathBuf};
 use deliver::plan::SenderPlan;
 use wire::graphite::Namespace;
 
-use super::clusters::{self, Draft};
+use super::asked::{Asked, Outputs, sender};
+use super::clusters;
 use super::fields::Fields;
 use super::value::Checked;
-use super::{checks, packets, store, transport};
+use super::{checks, email, http_output, packets, store, transport};
 use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
-use crate::options::table::endpoints::{CONNECTIONS, ENDPOINT};
+use crate::options::table::endpoints::CONNECTIONS;
 use crate::options::table::opentsdb::PUT;
 use crate::options::table::outputs::{FILE_FORMS, FILES, GRAPHITE, ROTATION};
 use crate::options::table::packets::PACKET;
-use crate::options::table::queue::OF_OUTPUTS;
 use crate::options::table::transport::OUTPUT_TRANSPORT;
 use crate::plan::{
     Compression, ConsoleEncoding, Destination, Endpoint, Feed, Framing, GraphiteEncoding, OutputKind,
-    OutputPlan, PacketsPlan, WhisperPlan,
+    PacketsPlan, WhisperPlan,
 };
 
 /// Where an output's file lies by default.
 type PathOf<'a> = dyn Fn(&str) -> PathBuf + 'a;
-
-/// The plans of a section, and its cluster if it makes one.
-type Outputs = (Vec<Built>, Option<Draft>);
 
 /// A type of output: its default for an empty section, and the reader of its options. Its rows print it (`groups`).
 struct OutputType {
@@ -117,6 +114,16 @@ const TYPES: &[OutputType] = &[
         },
         read: file_or_console,
     },
+    OutputType {
+        section: Section::OutputHttp,
+        empty: |_| OutputKind::Http(Box::default()),
+        read: http_output::outputs,
+    },
+    OutputType {
+        section: Section::OutputEmail,
+        empty: |_| OutputKind::Email(Box::default()),
+        read: email::outputs,
+    },
 ];
 
 fn type_of(section: Section) -> &'static OutputType {
@@ -126,29 +133,6 @@ fn type_of(section: Section) -> &'static OutputType {
 /// The default of an output section with only `type` and `from`.
 pub(super) fn default_kind(section: Section, data_dir: &Path, name: &str) -> OutputKind {
     (type_of(section).empty)(&|file| data_dir.join(name).join(file))
-}
-
-/// A plan without its edges, and the place of its endpoint or file.
-pub(super) struct Built {
-    pub(super) plan: OutputPlan,
-    pub(super) place: Place,
-}
-
-/// The section of an output.
-pub(super) struct Asked<'a> {
-    pub(super) name: &'a str,
-    pub(super) fields: &'a Fields,
-    pub(super) from: &'a [Feed],
-}
-
-impl Asked<'_> {
-    /// An output of the section, with the options of all types.
-    fn output(&self, name: String, kind: OutputKind, place: Place) -> Built {
-        let mut plan = OutputPlan::new(name, kind, Vec::new());
-        self.fields.fill(&mut plan, &ENDPOINT);
-        self.fields.fill(&mut plan, &OF_OUTPUTS);
-        Built { plan, place }
-    }
 }
 
 /// All plans of one section, and their cluster, if it has one.
@@ -334,21 +318,6 @@ pub(super) fn namespace(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> Namespa
         }
     }
     namespace
-}
-
-fn sender(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SenderPlan {
-    let sender: SenderPlan = fields.read();
-    if sender.retry_max_ms < sender.retry_min_ms {
-        let given = fields.place_of("max_retry_delay").is_some();
-        let key = if given { "max_retry_delay" } else { "min_retry_delay" };
-        let limits = format!("min_retry_delay is {}", crate::text::duration(sender.retry_min_ms));
-        let message = format!(
-            "`max_retry_delay` ({}) is below `min_retry_delay`",
-            crate::text::duration(sender.retry_max_ms)
-        );
-        fields.wrong(key, Code::OutOfRange, message, limits, wrong);
-    }
-    sender
 }
 
 #[test]

@@ -235,8 +235,10 @@ fn feeds<'a>(
         } else if let Some(diagnostic) = mismatch(one, name, *feed, names) {
             wrong.push(diagnostic.at(*place));
         } else {
-            if one.section == Some(Section::OutputEventFile)
-                && names.named[*at].section == Some(Section::SourceSelf)
+            if matches!(
+                one.section,
+                Some(Section::OutputEventFile | Section::OutputHttp | Section::OutputEmail)
+            ) && names.named[*at].section == Some(Section::SourceSelf)
             {
                 let message = format!("{} gets nothing from `{name}`", one.whose);
                 let label = "the daemon's self-metrics contain no events";

@@ -173,6 +173,10 @@ sections! {
         "Sends each packet of a source to a unix socket, as a datagram or over a stream, unchanged or processed by lines according to its options.";
     OutputEventFile: Outputs "event_file" [Events] => [],
         "Writes events and service checks as JSON lines to a file of bounded size.";
+    OutputHttp: Outputs "http" [Events] => [],
+        "Sends events to an HTTP server, in batches or one by one. See [HTTP output](http-output.md).";
+    OutputEmail: Outputs "email" [Events] => [],
+        "Sends events by mail. See [Email](email.md).";
     Aggregates: "[outputs.NAME.aggregates]",
         "Aggregates as samples, for an output of packets that takes from a transform: counters as their sums, gauges as their values, sets as their members, timers as the values of the window.";
     OutputTls: "[outputs.NAME.tls]",
@@ -240,9 +244,9 @@ impl Section {
 pub(in crate::options) mod shared {
     use crate::options::section::Family;
     use crate::options::section::Section::{
-        self, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputOpenTsdb, OutputTcp, OutputUdp,
-        OutputUnix, OutputWhisper, SourceGraphite, SourceOpenTsdb, SourceRiemann, SourceStatsd,
-        TransformAggregate,
+        self, OutputEmail, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputHttp, OutputOpenTsdb,
+        OutputTcp, OutputUdp, OutputUnix, OutputWhisper, SourceGraphite, SourceOpenTsdb, SourceRiemann,
+        SourceStatsd, TransformAggregate,
     };
 
     pub(in crate::options) const SOURCES: &[Section] = &[SourceStatsd];
@@ -261,8 +265,10 @@ pub(in crate::options) mod shared {
         &[OutputGraphite, OutputGraphiteFile, OutputWhisper, OutputOpenTsdb];
     pub(in crate::options) const STREAMS: &[Section] =
         &[OutputGraphite, OutputOpenTsdb, OutputTcp, OutputUnix];
+    pub(in crate::options) const RETRIED: &[Section] =
+        &[OutputGraphite, OutputOpenTsdb, OutputTcp, OutputUnix, OutputHttp, OutputEmail];
     pub(in crate::options) const PACKETS: &[Section] = &[OutputUdp, OutputTcp, OutputUnix];
     pub(in crate::options) const ENDPOINTS: &[Section] =
-        &[OutputGraphite, OutputOpenTsdb, OutputUdp, OutputTcp, OutputUnix];
+        &[OutputGraphite, OutputOpenTsdb, OutputUdp, OutputTcp, OutputUnix, OutputHttp, OutputEmail];
     pub(in crate::options) const ROTATED: &[Section] = &[OutputGraphiteFile, OutputEventFile];
 }

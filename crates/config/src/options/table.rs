@@ -4,8 +4,10 @@
 //! (`field`).
 
 pub(crate) mod daemon;
+pub(crate) mod email;
 pub(crate) mod endpoints;
 pub(crate) mod graphite_api;
+pub(crate) mod http_output;
 pub(crate) mod named;
 pub(crate) mod opentsdb;
 pub(crate) mod outputs;
@@ -70,6 +72,8 @@ pub(super) const TABLES: &[&[Row]] = &[
     packets::AS_SAMPLES.rows,
     packets::SHARDING.rows,
     packets::AGGREGATES.rows,
+    http_output::HTTP_OUTPUT.rows,
+    email::EMAIL.rows,
     endpoints::ENDPOINT.rows,
     endpoints::CHECK.rows,
     endpoints::CONNECTIONS.rows,

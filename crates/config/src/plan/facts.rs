@@ -8,10 +8,10 @@
 
 use std::path::Path;
 
-use deliver::plan::SenderPlan;
+use deliver::plan::{BatchPlan, SenderPlan};
 use wire::graphite::{LinePrefix, Namespace};
 
-use super::{Addresses, Compression, Destination, EndpointTls, WhisperPlan};
+use super::{Addresses, Compression, Destination, EmailPlan, EndpointTls, HttpOutputPlan, WhisperPlan};
 use crate::kinds::{NodeKind, RecordKind};
 use crate::options::section::Section;
 
@@ -50,6 +50,15 @@ pub enum Link<'a> {
         /// Which addresses of its name are used.
         addresses: Addresses,
     },
+    /// As requests, each with an answer.
+    Requests {
+        /// The endpoint.
+        to: Destination,
+        /// Retries and time-outs.
+        sender: SenderPlan,
+        /// What is sent.
+        form: RequestForm<'a>,
+    },
     /// Into a file.
     File {
         /// The current file.
@@ -67,6 +76,33 @@ pub enum Link<'a> {
     Stdout,
     /// To standard error.
     Stderr,
+}
+
+/// The requests of an output.
+#[derive(Clone, Copy, Debug)]
+pub enum RequestForm<'a> {
+    /// To an HTTP server.
+    Http(&'a HttpOutputPlan),
+    /// Mails to an SMTP server.
+    Mail(&'a EmailPlan),
+}
+
+impl<'a> RequestForm<'a> {
+    /// Limits of a request.
+    pub fn batch(self) -> BatchPlan {
+        match self {
+            RequestForm::Http(plan) => plan.batch(),
+            RequestForm::Mail(plan) => plan.batch(),
+        }
+    }
+
+    /// The encryption of its connections, if any.
+    pub fn tls(self) -> Option<&'a EndpointTls> {
+        match self {
+            RequestForm::Http(plan) => plan.tls.as_deref(),
+            RequestForm::Mail(plan) => plan.tls.as_deref(),
+        }
+    }
 }
 
 /// Connections of an output.
@@ -104,7 +140,9 @@ impl Link<'_> {
     /// The endpoint; none for files and the console.
     pub fn destination(&self) -> Option<&Destination> {
         match self {
-            Link::Stream(StreamLink { to, .. }) | Link::Datagrams { to, .. } => Some(to),
+            Link::Stream(StreamLink { to, .. }) | Link::Datagrams { to, .. } | Link::Requests { to, .. } => {
+                Some(to)
+            }
             Link::File { .. } | Link::Store(_) | Link::Stdout | Link::Stderr => None,
         }
     }
@@ -113,7 +151,12 @@ impl Link<'_> {
     pub fn connections(&self) -> usize {
         match self {
             Link::Stream(stream) => usize::from(stream.connections),
-            Link::Datagrams { .. } | Link::File { .. } | Link::Store(_) | Link::Stdout | Link::Stderr => 1,
+            Link::Datagrams { .. }
+            | Link::Requests { .. }
+            | Link::File { .. }
+            | Link::Store(_)
+            | Link::Stdout
+            | Link::Stderr => 1,
         }
     }
 }

@@ -12,7 +12,10 @@ use wire::statsd::rewrite::{AggregateEncoding, NegativeGauges, RewritePlan, Time
 use crate::kinds::RecordKind;
 use crate::options::section::Section;
 
-use super::{Compression, EndpointTls, Feed, Link, OutputFacts, StreamLink, WhisperPlan, Written};
+use super::{
+    Compression, EmailPlan, EndpointTls, Feed, HttpOutputPlan, Link, OutputFacts, RequestForm, StreamLink,
+    WhisperPlan, Written,
+};
 
 /// Default of `sync_window`, in milliseconds.
 pub const SYNC_WINDOW_MS: u64 = 10;
@@ -183,6 +186,10 @@ pub enum OutputKind {
         /// Number of rotated files to keep.
         files_max: u32,
     },
+    /// Events to an HTTP server.
+    Http(Box<HttpOutputPlan>),
+    /// Events by mail.
+    Email(Box<EmailPlan>),
 }
 
 impl OutputKind {
@@ -351,7 +358,6 @@ impl OutputKind {
     /// read and print its options (`native`) and that of the encoders (`pipeline::encode`).
     pub fn facts(&self) -> OutputFacts<'_> {
         const EVENTS: &[RecordKind] = &[RecordKind::Events];
-        const AGGREGATES: &[RecordKind] = &[RecordKind::Aggregates];
         const POINTS: &[RecordKind] = &[RecordKind::Aggregates, RecordKind::Points];
         let file = |section, takes, path, (file_bytes_max, files_max)| {
             let link = Link::File { path, file_bytes_max, files_max, closes_when_idle: false };
@@ -404,18 +410,18 @@ impl OutputKind {
                 let facts = OutputFacts::plain(Section::OutputOpenTsdb, POINTS, link, Written::Lines);
                 OutputFacts { namespace: Some(namespace), ..facts }
             }
-            OutputKind::Console { form, .. } => {
-                let (link, encoding) = match form {
-                    ConsoleEncoding::Node => (Link::Stdout, "Node"),
-                    ConsoleEncoding::Perl => (Link::Stderr, "Perl"),
-                };
-                let facts = OutputFacts::plain(Section::OutputConsole, AGGREGATES, link, Written::Documents);
-                OutputFacts { encoding: Some(encoding), ..facts }
-            }
+            OutputKind::Console { form, .. } => console(*form),
             OutputKind::PerlFile { path, .. } => perl_file(path),
             OutputKind::Packets(packets) => packets.facts(),
             OutputKind::EventFile { path, file_bytes_max, files_max } => {
                 file(Section::OutputEventFile, EVENTS, path, (*file_bytes_max, *files_max))
+            }
+            OutputKind::Http(plan) => OutputFacts {
+                encoding: Some(plan.encoding.word()),
+                ..requests(Section::OutputHttp, plan.endpoint(), plan.sender, RequestForm::Http(plan))
+            },
+            OutputKind::Email(plan) => {
+                requests(Section::OutputEmail, plan.endpoint(), plan.sender, RequestForm::Mail(plan))
             }
         }
     }
@@ -442,7 +448,9 @@ impl OutputKind {
             | OutputKind::Whisper(_)
             | OutputKind::Console { .. }
             | OutputKind::PerlFile { .. }
-            | OutputKind::EventFile { .. } => {}
+            | OutputKind::EventFile { .. }
+            | OutputKind::Http(_)
+            | OutputKind::Email(_) => {}
         }
         kind
     }
@@ -456,7 +464,12 @@ impl OutputKind {
     pub fn file(&self) -> Option<(&Path, u32)> {
         match self.facts().link {
             Link::File { path, files_max, .. } => Some((path, files_max)),
-            Link::Stream(_) | Link::Datagrams { .. } | Link::Store(_) | Link::Stdout | Link::Stderr => None,
+            Link::Stream(_)
+            | Link::Datagrams { .. }
+            | Link::Requests { .. }
+            | Link::Store(_)
+            | Link::Stdout
+            | Link::Stderr => None,
         }
     }
 
@@ -475,6 +488,23 @@ impl OutputKind {
     pub fn names_peers(&self) -> bool {
         self.facts().line_prefix.is_some()
     }
+}
+
+/// An output of events that sends requests.
+fn requests(section: Section, to: Endpoint, sender: SenderPlan, form: RequestForm<'_>) -> OutputFacts<'_> {
+    let link = Link::Requests { to: Destination::Tcp(to), sender, form };
+    OutputFacts::plain(section, &[RecordKind::Events], link, Written::Lines)
+}
+
+/// A document for each flush on stdout or stderr.
+fn console(form: ConsoleEncoding) -> OutputFacts<'static> {
+    let (link, encoding) = match form {
+        ConsoleEncoding::Node => (Link::Stdout, "Node"),
+        ConsoleEncoding::Perl => (Link::Stderr, "Perl"),
+    };
+    let takes = &[RecordKind::Aggregates];
+    let facts = OutputFacts::plain(Section::OutputConsole, takes, link, Written::Documents);
+    OutputFacts { encoding: Some(encoding), ..facts }
 }
 
 fn perl_file(path: &Path) -> OutputFacts<'_> {

@@ -148,6 +148,11 @@ impl Entry {
 
     /// Settles whole copies up to `at` (bytes from the front) as delivered. Returns their number.
     pub(crate) fn delivered_up_to(&mut self, at: usize) -> u32 {
+        self.settle_up_to(CopyOutcome::Delivered, at)
+    }
+
+    /// The same with another outcome.
+    pub(crate) fn settle_up_to(&mut self, outcome: CopyOutcome, at: usize) -> u32 {
         let boundary = self.block.boundary_before(self.settled, at);
         // The end of the block settles all remaining copies, even if more were counted than have boundaries.
         let (copies, bytes) = if boundary == self.block.bytes.len() {
@@ -156,7 +161,7 @@ impl Entry {
             let (copies, bytes) = self.block.copies_between(self.settled, boundary);
             (copies.min(self.copies_left), bytes.min(self.bytes_left))
         };
-        self.settle_part(CopyOutcome::Delivered, copies, bytes);
+        self.settle_part(outcome, copies, bytes);
         self.settled = boundary;
         copies
     }

@@ -7,6 +7,7 @@ mod line_prefix;
 pub(crate) mod lines;
 mod open_block;
 mod puts;
+mod requests;
 pub(crate) mod room;
 
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use crate::encode::line_prefix::PrefixText;
 use crate::encode::lines::Lines;
 use crate::encode::open_block::{OpenBlock, count_lost, drop_points};
 use crate::encode::puts::Puts;
+use crate::encode::requests::Requests;
 use crate::encode::room::{block_memory_bytes, room_verbatim};
 use crate::packet_lines::lines;
 
@@ -101,6 +103,8 @@ enum Form {
     /// Lines of packets, and aggregates as samples.
     Samples(Box<Lines>),
     Events,
+    /// Events as records of requests.
+    Requests(Box<Requests>),
 }
 
 /// The graphiteStats figures of the previous flush (spec statsd §8.5).
@@ -167,6 +171,8 @@ impl OutputEncoder {
                 Some(lines) => Form::Samples(Box::new(Lines::new(packets, lines, seed ^ u64::from(id.0)))),
             },
             OutputKind::EventFile { .. } => Form::Events,
+            OutputKind::Http(http) => Form::Requests(Box::new(Requests::of_http(http))),
+            OutputKind::Email(email) => Form::Requests(Box::new(Requests::of_email(email))),
         };
         let facts = plan.outputs[id.index()].kind.facts();
         let blocks = if facts.link.connections() > 1 { PARTITIONS } else { 1 };
@@ -229,7 +235,7 @@ impl OutputEncoder {
                 count_lost(&self.account, encoded);
             }
             Form::Puts(puts) => puts.flushed(info, flushed, &self.account, open),
-            Form::Packets | Form::Events => {
+            Form::Packets | Form::Events | Form::Requests(_) => {
                 debug_assert!(false, "routes lead no aggregates to output {}", self.id.0);
             }
         }
@@ -275,7 +281,7 @@ impl OutputEncoder {
                 count_lost(&self.account, encoded);
             }
             Form::Puts(puts) => puts.own_lines(&own, &self.account, open),
-            Form::Packets | Form::Samples(_) | Form::Events => {}
+            Form::Packets | Form::Samples(_) | Form::Events | Form::Requests(_) => {}
         }
         self.close(now, out);
         let figures = &mut self.graphite;
@@ -432,7 +438,8 @@ impl OutputEncoder {
             | Form::PerlFile(_)
             | Form::Packets
             | Form::Samples(_)
-            | Form::Events => open.copies += lines,
+            | Form::Events
+            | Form::Requests(_) => open.copies += lines,
         }
         if open.bytes.len() >= BLOCK_BYTES {
             self.close_at(at, now, out);
@@ -511,7 +518,8 @@ impl OutputEncoder {
             | Form::Console { .. }
             | Form::PerlFile(_)
             | Form::Packets
-            | Form::Events => room_verbatim(batches),
+            | Form::Events
+            | Form::Requests(_) => room_verbatim(batches),
         }
     }
 
@@ -537,8 +545,13 @@ impl OutputEncoder {
 
     /// One event.
     pub(crate) fn event(&mut self, event: EventRef<'_>, now: Now, out: &mut Routed) {
-        event_json_line(event, &mut self.open[0].bytes);
-        self.open[0].copies += 1;
+        let open = &mut self.open[0];
+        if let Form::Requests(requests) = &mut self.form {
+            requests.event(event, &self.account, open);
+        } else {
+            event_json_line(event, &mut open.bytes);
+            open.copies += 1;
+        }
         if self.open[0].bytes.len() >= BLOCK_BYTES {
             self.close_at(0, now, out);
         }
@@ -568,7 +581,8 @@ impl OutputEncoder {
             | Form::LineDatagrams(_)
             | Form::Packets
             | Form::Samples(_)
-            | Form::Events => None,
+            | Form::Events
+            | Form::Requests(_) => None,
         };
         if let Some(documented) = documented {
             open.document(documented, &self.account);
@@ -602,7 +616,7 @@ impl OutputEncoder {
         let OpenBlock { bytes, copies, frames, .. } = std::mem::take(open);
         self.graphite.length += bytes.len() as u64;
         let encoding = match self.form {
-            Form::Lines(_) | Form::Puts(_) | Form::Events => BlockEncoding::Lines,
+            Form::Lines(_) | Form::Puts(_) | Form::Events | Form::Requests(_) => BlockEncoding::Lines,
             Form::Pickle(_)
             | Form::LineDatagrams(_)
             | Form::Console { .. }

@@ -107,12 +107,14 @@ impl Outlet {
                 )
             }
             // The lines that reach a store are checked like those of a file.
-            plan::Link::File { .. } | plan::Link::Store(_) | plan::Link::Stdout | plan::Link::Stderr => {
-                Link::File(
-                    Box::new(FileSender::new(file_plan, Arc::clone(&account), seed)),
-                    Disk::new(reading),
-                )
-            }
+            plan::Link::Requests { .. }
+            | plan::Link::File { .. }
+            | plan::Link::Store(_)
+            | plan::Link::Stdout
+            | plan::Link::Stderr => Link::File(
+                Box::new(FileSender::new(file_plan, Arc::clone(&account), seed)),
+                Disk::new(reading),
+            ),
         };
         let mut outlet = Outlet {
             name: plan.name.clone(),
@@ -494,6 +496,7 @@ fn file_plan(kind: &OutputKind) -> FilePlan {
         }
         plan::Link::Stream(_)
         | plan::Link::Datagrams { .. }
+        | plan::Link::Requests { .. }
         | plan::Link::Store(_)
         | plan::Link::Stdout
         | plan::Link::Stderr => FilePlan::default(),

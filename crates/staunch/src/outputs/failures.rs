@@ -5,7 +5,7 @@
 
 /// Values of `last_error`: why an attempt to reach an endpoint, or its health check, failed. They are not outcomes: records stay
 /// queued.
-pub const LAST_ERRORS: [(&str, &str); 18] = [
+pub const LAST_ERRORS: [(&str, &str); 20] = [
     (
         "connect_failed",
         "The endpoint could not be reached. The log has the system's error, such as connection refused: check whether \
@@ -65,6 +65,15 @@ pub const LAST_ERRORS: [(&str, &str); 18] = [
     (
         "write_failed",
         "Sending or writing failed. The log has the system's error, such as no space left on the disk.",
+    ),
+    (
+        "answers_error",
+        "The endpoint answered a request by an error that may pass: of HTTP the status 408, 425, 429 or one of 500 to 599, of mail servers 4xx, or \
+         5xx to the greeting or login. The log has the answer. The output sends the records again, after the pause of `Retry-After` if there is one, and they stay queued until then.",
+    ),
+    (
+        "no_answer",
+        "The endpoint did not answer a request within `timeout`. The records may have arrived; they stay queued and are sent again.",
     ),
     ("check_failed", "The health check of the endpoint (`check`) could not connect."),
     ("check_unresolved", "The name in the health check of the endpoint has no address."),

@@ -8,6 +8,7 @@ pub mod failures;
 pub mod file;
 pub mod key_flush;
 mod progress;
+pub mod requests;
 pub mod runtime;
 pub mod socket;
 pub mod store;
@@ -18,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::plan::{Addresses, Destination, Link, StreamLink, WhisperPlan};
-use deliver::plan::{FilePlan, SenderPlan};
+use deliver::plan::{BatchPlan, FilePlan, SenderPlan};
 use model::OutputId;
 use tokio::task::JoinSet;
 
@@ -56,6 +57,12 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
         }
         Link::Datagrams { to, sender, addresses } => {
             tasks.spawn(datagram_output(to, sender, addresses, outlet, directory(), seed));
+        }
+        Link::Requests { to, sender, form } => {
+            let peer = requests::Peer::new(form, (Arc::clone(shared), id));
+            let sends = request_output(to, sender, (peer, form.batch()), outlet, directory(), seed);
+            // Long bodies and encryption take their time.
+            tasks.spawn_on(sends, &shared.sender_thread.runtime()?);
         }
         Link::File { path, file_bytes_max, files_max, closes_when_idle: close_when_idle } => {
             let limits = FilePlan { file_bytes_max, files_max, close_when_idle, ..FilePlan::default() };
@@ -98,6 +105,24 @@ async fn datagram_output(
     loop {
         let locator = Locator::new(to.clone(), Arc::clone(&directory));
         datagram::run(locator, sender, addresses, Arc::clone(&outlet), seed).await;
+        if !outlet.goes_on(0).await {
+            return;
+        }
+    }
+}
+
+/// Runs the sender of requests, again when it was parked and continues.
+async fn request_output(
+    to: Destination,
+    sender: SenderPlan,
+    (mut peer, batch): (requests::Peer, BatchPlan),
+    outlet: Arc<Outlet>,
+    directory: Arc<Directory>,
+    seed: u64,
+) {
+    loop {
+        let locator = Locator::new(to.clone(), Arc::clone(&directory));
+        requests::run(locator, (sender, batch), &mut peer, Arc::clone(&outlet), seed).await;
         if !outlet.goes_on(0).await {
             return;
         }

@@ -25,6 +25,7 @@ mod closed_listeners;
 mod compressed;
 mod deleted;
 mod disk_queue;
+mod email;
 mod encrypted;
 #[cfg(target_os = "linux")]
 mod exhausted;
@@ -42,6 +43,7 @@ mod hot_restart;
 mod hot_restart_refused;
 mod http;
 mod http_guard;
+mod http_output;
 mod kernel_drops;
 mod management;
 mod one_daemon;

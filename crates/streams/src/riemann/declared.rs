@@ -195,8 +195,61 @@ pub enum Output {
         /// Its TLS, if any.
         tls: Option<TlsFiles>,
     },
+    /// Requests to an HTTP server.
+    Post(Box<Post>),
+    /// Mails through a server.
+    Mail(Box<Mailer>),
     /// `(staunch/output "NAME")`: events to an output of the native config.
     Named(ArcStr),
+}
+
+/// Requests of a config to an HTTP server (spec riemann §14).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Post {
+    /// Where to; it may have places for attributes, such as `{{staunch.path}}`.
+    pub url: ArcStr,
+    /// Names and values of headers.
+    pub headers: Vec<(ArcStr, ArcStr)>,
+    /// What a request contains.
+    pub form: PostForm,
+}
+
+/// The server of a `mailer` (spec riemann §14.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mailer {
+    /// `smtp://` or `smtps://`, host and port.
+    pub smtp: ArcStr,
+    /// Whether the connection is encrypted after its beginning.
+    pub starttls: bool,
+    /// The user, if the server wants one.
+    pub user: Option<ArcStr>,
+    /// Its password.
+    pub password: Option<ArcStr>,
+}
+
+/// The body of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PostForm {
+    /// Lines of InfluxDB, of events.
+    InfluxDb {
+        /// The fields that are tags.
+        tags: Vec<ArcStr>,
+        /// The unit of times.
+        unit: TimeUnit,
+    },
+    /// The attribute `staunch.body` of each event.
+    Body,
+}
+
+/// A unit of times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// Seconds.
+    Seconds,
+    /// Milliseconds.
+    Milliseconds,
+    /// Microseconds.
+    Microseconds,
 }
 
 /// `(periodically-expire …)` (spec riemann §4.3).

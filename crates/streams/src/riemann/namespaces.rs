@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arcstr::literal;
 
-use super::{indexing, outputs, publishing, services, testing, timing};
+use super::{indexing, mailer, outputs, posts, publishing, services, testing, timing};
 use crate::language::world::{Library, World};
 use crate::object::reference::{Atom, Sort};
 use crate::value::Value;
@@ -50,6 +50,8 @@ pub(super) fn world() -> World {
         ("riemann.config", indexing::CONFIG),
         ("riemann.config", publishing::CONFIG),
         ("riemann.config", outputs::CONFIG),
+        ("riemann.config", posts::NATIVES),
+        ("riemann.config", mailer::NATIVES),
         ("riemann.streams", publishing::STREAMS),
         ("riemann.core", publishing::CORE),
         ("riemann.pubsub", publishing::PUBSUB),

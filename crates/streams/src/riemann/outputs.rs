@@ -43,7 +43,7 @@ natives! {
 }
 
 /// Adds an output, or finds the same one.
-fn declare(machine: &mut Machine<'_>, output: Output, at: Position) -> Outcome<OutputNumber> {
+pub(super) fn declare(machine: &mut Machine<'_>, output: Output, at: Position) -> Outcome<OutputNumber> {
     let outputs = &mut machine.graph.surroundings.declared.outputs;
     let known = outputs.iter().position(|known| known.what == output);
     let place = known.unwrap_or(outputs.len());
@@ -93,7 +93,7 @@ fn default_path(machine: &Machine<'_>) -> Value {
 }
 
 /// The events of a value: one, or those of a vector.
-fn events(value: &Value) -> Vec<Value> {
+pub(super) fn events(value: &Value) -> Vec<Value> {
     match value {
         Value::Vector(_) | Value::List(_) | Value::Seq(_) => {
             fields::items(value).unwrap_or_default().iter().flat_map(events).collect()
@@ -171,6 +171,8 @@ pub fn name_of(output: &Output) -> ArcStr {
     match output {
         Output::Graphite { .. } => literal!("graphite"),
         Output::Riemann { .. } => literal!("riemann"),
+        Output::Post(_) => literal!("http"),
+        Output::Mail(_) => literal!("mailer"),
         Output::Named(name) => name.clone(),
     }
 }

@@ -160,6 +160,9 @@ fn name(output: &Output) -> ArcStr {
     match output {
         Output::Graphite { host, port, .. } => arcstr::format!("graphite {host}:{port}"),
         Output::Riemann { host, port, .. } => arcstr::format!("riemann {host}:{port}"),
+        // The path may be a secret.
+        Output::Post(post) => post.url.split('/').nth(2).unwrap_or_default().into(),
+        Output::Mail(mailer) => mailer.smtp.clone(),
         Output::Named(name) => name.clone(),
     }
 }

@@ -77,22 +77,15 @@ natives! {
 
     /// Outputs that are not built yet: their names are known, so that the mistake says what is missing.
     pub(super) MISSING = {
-        "mailer", 0, ANY, "Not built yet.", |m, _| not_built(m, "mailer");
-        "influxdb", 0, ANY, "Not built yet.", |m, _| not_built(m, "influxdb");
         "influxdb2", 0, ANY, "Not built yet.", |m, _| not_built(m, "influxdb2");
-        "elasticsearch", 0, ANY, "Not built yet.", |m, _| not_built(m, "elasticsearch");
         "elasticsearch-bulk", 0, ANY, "Not built yet.", |m, _| not_built(m, "elasticsearch-bulk");
         "logstash", 0, ANY, "Not built yet.", |m, _| not_built(m, "logstash");
         "librato-metrics", 0, ANY, "Not built yet.", |m, _| not_built(m, "librato-metrics");
         "opentsdb", 0, ANY, "Not built yet.", |m, _| not_built(m, "opentsdb");
         "kairosdb", 0, ANY, "Not built yet.", |m, _| not_built(m, "kairosdb");
-        "datadog", 0, ANY, "Not built yet.", |m, _| not_built(m, "datadog");
         "prometheus", 0, ANY, "Not built yet.", |m, _| not_built(m, "prometheus");
         "prometheus-batch", 0, ANY, "Not built yet.", |m, _| not_built(m, "prometheus-batch");
         "clickhouse", 0, ANY, "Not built yet.", |m, _| not_built(m, "clickhouse");
-        "slack", 0, ANY, "Not built yet.", |m, _| not_built(m, "slack");
-        "pagerduty", 0, ANY, "Not built yet.", |m, _| not_built(m, "pagerduty");
-        "opsgenie", 0, ANY, "Not built yet.", |m, _| not_built(m, "opsgenie");
         "victorops", 0, ANY, "Not built yet.", |m, _| not_built(m, "victorops");
         "sns-publisher", 0, ANY, "Not built yet.", |m, _| not_built(m, "sns-publisher");
         "twilio", 0, ANY, "Not built yet.", |m, _| not_built(m, "twilio");

@@ -66,7 +66,8 @@ fn other_attributes(attributes: Entries<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn value_json(value: ValueRef<'_>, out: &mut Vec<u8>) {
+/// Appends the value of an attribute as JSON.
+pub fn value_json(value: ValueRef<'_>, out: &mut Vec<u8>) {
     match value {
         ValueRef::Nil => out.extend_from_slice(b"null"),
         ValueRef::Bool(true) => out.extend_from_slice(b"true"),
@@ -99,8 +100,8 @@ fn list<T>(items: impl Iterator<Item = T>, write: impl Fn(T, &mut Vec<u8>), out:
     out.push(b']');
 }
 
-/// NaN and the infinities are `null`.
-fn number(number: NumberRef<'_>, out: &mut Vec<u8>) {
+/// Appends a number as JSON. NaN and the infinities are `null`.
+pub fn number(number: NumberRef<'_>, out: &mut Vec<u8>) {
     match number {
         NumberRef::I64(number) => signed(number, out),
         NumberRef::F64(number) => json_number(number, out),

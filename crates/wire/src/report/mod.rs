@@ -19,7 +19,7 @@ pub(crate) use date::{date_time, signed_date_time, unix_days};
 pub use console::{Console, ConsoleEncoding, DOCUMENT_BYTES_MAX};
 pub use date::numeric_date;
 pub use documented::Documented;
-pub use event::event_json_line;
+pub use event::{event_json_line, number as event_number_json, value_json as event_value_json};
 pub use file::PerlFile;
 pub use key_flush::{KeyFlushEncoding, key_flush_lines};
 

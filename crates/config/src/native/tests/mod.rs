@@ -1,5 +1,7 @@
 //! The options table against the checks, random texts against panics, plans against their printed form.
 
+mod email;
+mod http_output;
 mod opentsdb;
 mod packets;
 mod plans;
@@ -109,10 +111,45 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
             let more = needs(check_with(key));
             format!("{}\n[outputs.o.check]\n{more}{line}", tcp.strip_suffix(line).unwrap())
         }
-        Section::OutputEventFile => output("event_file", "app", &[]),
+        section if is_of_events(section) => events(section, key, line, output),
         Section::Queue => file_with(Section::OutputConsole, "", "") + "\n[outputs.o.queue]\n" + kind + line,
         // The daemon's own ports.
         section => port(&all, section, key, line),
+    }
+}
+
+fn is_of_events(section: Section) -> bool {
+    matches!(section, Section::OutputEventFile | Section::OutputEmail | Section::OutputHttp)
+}
+
+/// The same in an output of events, with what `key` needs beside it.
+fn events(
+    section: Section,
+    key: &str,
+    line: &str,
+    output: impl Fn(&str, &str, &[(&str, &str)]) -> String,
+) -> String {
+    let given = !line.is_empty();
+    let smtp = if key == "tls" { "\"smtps://h\"" } else { "\"smtp://h\"" };
+    let mail = [("smtp", smtp), ("recipients", "[\"a@b\"]")];
+    let web = ("url", if key == "tls" { "\"https://h/\"" } else { "\"http://h/\"" });
+    match (section, key) {
+        (Section::OutputEmail, "user") if given => {
+            output("email", "app", &[mail[0], mail[1], ("password", "\"p\"")])
+        }
+        (Section::OutputEmail, "password") if given => {
+            output("email", "app", &[mail[0], mail[1], ("user", "\"u\"")])
+        }
+        (Section::OutputEmail, "recipients") if !given => {
+            output("email", "app", &[mail[0], ("from_event", "true")])
+        }
+        (Section::OutputEmail, _) => output("email", "app", &mail),
+        (Section::OutputHttp, "body") if given => output("http", "app", &[web, ("encoding", "\"template\"")]),
+        (Section::OutputHttp, "tags" | "precision") => {
+            output("http", "app", &[web, ("encoding", "\"influxdb\"")])
+        }
+        (Section::OutputHttp, _) => output("http", "app", &[web]),
+        _ => output("event_file", "app", &[]),
     }
 }
 

@@ -202,14 +202,10 @@ fn on_disk(kind: QueueKind) -> QueueKind {
     }
 }
 
-fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: &mut Plan) {
-    let raw = matches!(draft.kind, OutputKind::Packets(_) | OutputKind::EventFile { .. });
-    if !raw && plan.transforms.is_empty() {
-        return;
-    }
+/// What an output takes from.
+fn feeds(takes_both: bool, raw: bool, bits: u8, plan: &Plan) -> Vec<Feed> {
     let all = |number: usize| (0..number as u16).collect::<Vec<_>>();
-    let looks = matches!(&draft.kind, OutputKind::Packets(packets) if packets.lines.is_some());
-    let from: Vec<Feed> = if looks && cluster.is_none() && bits & 32 == 32 && !plan.transforms.is_empty() {
+    if takes_both && bits & 32 == 32 && !plan.transforms.is_empty() {
         let sources = subset(&all(plan.sources.len()), bits).into_iter().map(|n| Feed::Source(SourceId(n)));
         sources.chain([Feed::Transform(TransformId(0))]).collect()
     } else if raw {
@@ -219,7 +215,22 @@ fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: 
             .into_iter()
             .map(|n| Feed::Transform(TransformId(n)))
             .collect()
-    };
+    }
+}
+
+fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: &mut Plan) {
+    let raw = matches!(
+        draft.kind,
+        OutputKind::Packets(_) | OutputKind::EventFile { .. } | OutputKind::Http(_) | OutputKind::Email(_)
+    );
+    if !raw && plan.transforms.is_empty() {
+        return;
+    }
+    // One endpoint, in the URL.
+    let endpoints =
+        if matches!(draft.kind, OutputKind::Http(_) | OutputKind::Email(_)) { 1 } else { endpoints };
+    let looks = matches!(&draft.kind, OutputKind::Packets(packets) if packets.lines.is_some());
+    let from = feeds(looks && cluster.is_none(), raw, bits, plan);
     let name = format!("o-{at}");
     let first = plan.outputs.len();
     let split = endpoints > 1 || cluster.is_some();
@@ -261,7 +272,7 @@ fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: 
                 store.path = format!("/trees/{at}").into();
                 output.queue_kind = on_disk(output.queue_kind);
             }
-            OutputKind::Console { .. } => {}
+            OutputKind::Console { .. } | OutputKind::Http(_) | OutputKind::Email(_) => {}
         }
         if let Some(check) = &mut output.check
             && let OutputKind::Packets(PacketsPlan { to: Destination::Udp(to), .. }) = &output.kind
@@ -697,8 +708,55 @@ fn output_kind() -> BoxedStrategy<OutputKind> {
         file.prop_map(|(path, file_bytes_max, files_max)| {
             OutputKind::EventFile { path: path.into(), file_bytes_max, files_max }
         }),
+        http(),
+        email(),
     ]
     .boxed()
+}
+
+fn http() -> impl Strategy<Value = OutputKind> {
+    let encodings = select(vec![HttpEncoding::Json, HttpEncoding::JsonLines, HttpEncoding::InfluxDb]);
+    let urls = select(vec!["http://h/", "http://h:8086/write?db=a", "https://[::1]/{{service}}"]);
+    (encodings, urls, option::of(1u32..=100_000), 0u64..1000, sender()).prop_map(
+        |(encoding, url, events_max, delay_ms, sender)| {
+            let tls = url.starts_with("https").then(Box::default);
+            let headers = vec![("X-A".to_owned(), "\"é\" {{host}}".to_owned())];
+            let plan = HttpOutputPlan {
+                url: url.into(),
+                headers,
+                encoding,
+                events_max,
+                delay_ms,
+                tls,
+                sender,
+                ..HttpOutputPlan::default()
+            };
+            OutputKind::Http(Box::new(plan))
+        },
+    )
+}
+
+fn email() -> impl Strategy<Value = OutputKind> {
+    let servers =
+        select(vec![("smtp://h", false), ("smtp://[::1]:587", true), ("smtps://mail.example.org", false)]);
+    (servers, 1u32..=10_000, option::of(text()), option::of(select(vec!["a", "{{host}} é"])), sender())
+        .prop_map(|((smtp, starttls), events_max, user, subject, sender)| {
+            let tls = (starttls || smtp.starts_with("smtps")).then(Box::default);
+            let (to, password) = (vec!["a@b.c".to_owned()], user.clone());
+            let plan = EmailPlan {
+                smtp: smtp.into(),
+                starttls,
+                user,
+                password,
+                to,
+                subject: subject.map(str::to_owned),
+                events_max,
+                tls,
+                sender,
+                ..EmailPlan::default()
+            };
+            OutputKind::Email(Box::new(plan))
+        })
 }
 
 fn whisper() -> impl Strategy<Value = WhisperPlan> {

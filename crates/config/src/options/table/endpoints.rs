@@ -3,11 +3,11 @@
 use deliver::plan::SenderPlan;
 use process::sharding::HEALTH_CHECKS_MAX;
 
-use super::types::{ENDPOINTS, HOUR, PACKETS, STREAMS, YEAR, duration, size, whole};
+use super::types::{ENDPOINTS, HOUR, PACKETS, RETRIED, STREAMS, YEAR, duration, size, whole};
 use crate::options::field::rows;
 use crate::options::row::Default::{Absent, Depends, Required, Toml};
 use crate::options::row::Type::{Flag, Table, Text, Texts, Word};
-use crate::options::section::Section::{Check, OutputGraphite};
+use crate::options::section::Section::{Check, OutputEmail, OutputGraphite, OutputHttp};
 use crate::plan::{OutputKind, OutputPlan};
 
 rows! {
@@ -86,7 +86,7 @@ rows! {
 
 rows! {
     SENDER: SenderPlan = |_| SenderPlan::default();
-    in STREAMS {
+    in RETRIED {
         "min_retry_delay" => retry_min_ms: duration(1, HOUR), Toml("\"250ms\""), "\"1s\"",
             "First pause after a failure.",
             "It doubles with each failure, up to `max_retry_delay`, with some jitter.";
@@ -95,7 +95,13 @@ rows! {
             "At least `min_retry_delay`.";
         "connect_timeout" => connect_timeout_ms: duration(1, HOUR), Toml("\"5s\""), "\"1s\"",
             "Timeout of a connection attempt.";
+    }
+    in STREAMS {
         "write_timeout" => write_timeout_ms: duration(1, HOUR), Toml("\"10s\""), "\"30s\"",
             "Timeout of a connection that accepts no data.";
+    }
+    in [OutputHttp, OutputEmail] {
+        "timeout" => write_timeout_ms: duration(1, HOUR), Toml("\"10s\""), "\"30s\"",
+            "Timeout of a request or a mail, from its first byte to the end of the answer.";
     }
 }

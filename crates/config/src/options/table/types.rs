@@ -3,8 +3,8 @@
 use crate::options::field::Words;
 use crate::options::row::Type;
 pub(super) use crate::options::section::shared::{
-    AGGREGATE, ENDPOINTS, FLUSHED, LINES, LISTENING, NAMED, NAMING, OUTPUTS, PACKETS, POINTS, ROTATED,
-    SOURCES, STREAMS,
+    AGGREGATE, ENDPOINTS, FLUSHED, LINES, LISTENING, NAMED, NAMING, OUTPUTS, PACKETS, POINTS, RETRIED,
+    ROTATED, SOURCES, STREAMS,
 };
 use crate::text::{DURATION, SIZE};
 

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use config::kinds::RecordKind;
 use config::plan::{
-    Carries, Destination, Feed, LinesPlan, Link, Listen, OutputKind, OutputPlan, Plan, RiemannEncoding,
-    SourceKind, SourcePlan, TransformPlan, Written,
+    Carries, Destination, Feed, HttpEncoding, LinesPlan, Link, Listen, OutputKind, OutputPlan, Plan,
+    RiemannEncoding, SourceKind, SourcePlan, TransformPlan, Written,
 };
 use foldhash::fast::FixedState;
 use model::{Dropped, Filtered, Internal, Reject, RejectedByPeer};
@@ -253,12 +253,29 @@ fn of_output(output: &OutputPlan, is_shared_out: bool) -> LossTable {
     let link = output.kind.facts().link;
     let datagrams = matches!(link, Link::Datagrams { .. });
     let udp = matches!(link, Link::Datagrams { to: Destination::Udp(_), .. });
+    let requests = matches!(link, Link::Requests { .. });
     let rejected = RejectedByPeer::ALL.iter().filter(|reason| match reason {
         // Of unix datagrams, an endpoint that is away is no rejection: the copy stays queued.
-        RejectedByPeer::ByPeer => udp,
+        RejectedByPeer::ByPeer => udp || requests,
         RejectedByPeer::SendError => datagrams,
     });
     zero(&mut table, "rejected_by_peer", rejected.map(|reason| reason.word()));
+    let leaves_out = match &output.kind {
+        OutputKind::Http(http) => http.encoding == HttpEncoding::InfluxDb,
+        OutputKind::Email(email) => email.to.is_empty(),
+        OutputKind::Graphite { .. }
+        | OutputKind::GraphiteDatagrams { .. }
+        | OutputKind::GraphiteFile { .. }
+        | OutputKind::Whisper(_)
+        | OutputKind::OpenTsdb { .. }
+        | OutputKind::Console { .. }
+        | OutputKind::PerlFile { .. }
+        | OutputKind::Packets(_)
+        | OutputKind::EventFile { .. } => false,
+    };
+    if leaves_out {
+        zero(&mut table, "filtered", [Filtered::Unwanted.word()].into_iter());
+    }
     let Some(lines) = lines_of(output) else { return table };
     let filtered = Filtered::ALL.iter().filter(|reason| match reason {
         Filtered::ByName => !lines.stage.allow.is_empty() || !lines.stage.deny.is_empty(),

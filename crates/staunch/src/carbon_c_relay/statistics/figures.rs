@@ -193,7 +193,9 @@ fn place(kind: &OutputKind, name: &str) -> String {
         Link::Datagrams { to: plan::Destination::Udp(to), .. } => format!("{}:{}-udp", to.host, to.port),
         Link::File { path, .. } => path.display().to_string(),
         Link::Store(store) => store.path.display().to_string(),
-        Link::Stream(_) | Link::Datagrams { .. } | Link::Stdout | Link::Stderr => name.to_owned(),
+        Link::Stream(_) | Link::Datagrams { .. } | Link::Requests { .. } | Link::Stdout | Link::Stderr => {
+            name.to_owned()
+        }
     }
 }
 

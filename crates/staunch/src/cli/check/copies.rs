@@ -171,6 +171,7 @@ fn points_text(kind: &OutputKind) -> String {
             format!("points to {to}{encrypted}")
         }
         Link::Datagrams { to, .. } => format!("points to {to}"),
+        Link::Requests { to, .. } => format!("requests to {to}"),
         Link::File { path, .. } => format!("points to {}", path.display()),
         Link::Store(store) => format!("points to whisper files in {}", store.path.display()),
         Link::Stdout | Link::Stderr => "points".to_owned(),

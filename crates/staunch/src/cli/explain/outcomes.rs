@@ -270,7 +270,9 @@ fn dropped(reason: Dropped) -> &'static str {
 fn rejected_by_peer(reason: RejectedByPeer) -> &'static str {
     match reason {
         RejectedByPeer::ByPeer => {
-            "No process listens at the UDP endpoint: an ICMP message came back. Start the receiver, or correct `to`."
+            "Of UDP: no process listens at the endpoint, and an ICMP message came back. Start the receiver, or correct `to`. Of requests \
+             (`http`) and mails (`email`): the endpoint will never accept them, as its answer says, which the log quotes once a minute. Correct `url`, \
+             `headers`, the template or `recipients`."
         }
         RejectedByPeer::SendError => {
             "The log has the system's error. The usual cause is a route or a firewall rule."

@@ -10,7 +10,9 @@ use crate::admin::accounts::output_word;
 pub fn name_of(output: &OutputPlan) -> OutputName {
     let facts = output.kind.facts();
     let place = match &facts.link {
-        Link::Stream(StreamLink { to, .. }) | Link::Datagrams { to, .. } => Some(to.to_string()),
+        Link::Stream(StreamLink { to, .. }) | Link::Datagrams { to, .. } | Link::Requests { to, .. } => {
+            Some(to.to_string())
+        }
         Link::File { path, .. } => Some(path.display().to_string()),
         Link::Store(store) => Some(store.path.display().to_string()),
         Link::Stdout | Link::Stderr => None,

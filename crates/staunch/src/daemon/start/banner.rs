@@ -4,7 +4,7 @@ use std::path::Path;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use config::plan::{HttpPlan, Link, OutputKind, Plan, StreamLink};
+use config::plan::{HttpPlan, Link, OutputKind, Plan, RequestForm, StreamLink};
 
 use wire::graphite::Namespace;
 
@@ -185,6 +185,8 @@ fn tip(places: &[String], line: &str) -> Option<String> {
 pub(crate) fn place(kind: &OutputKind) -> String {
     match kind.facts().link {
         Link::Stream(StreamLink { to, .. }) | Link::Datagrams { to, .. } => to.to_string(),
+        Link::Requests { form: RequestForm::Http(http), .. } => http.shown_url(),
+        Link::Requests { form: RequestForm::Mail(mail), .. } => mail.smtp.clone(),
         Link::File { path, file_bytes_max: 0, .. } => path.display().to_string(),
         Link::File { path, file_bytes_max, files_max, .. } => {
             let most = file_bytes_max * (u64::from(files_max) + 1);

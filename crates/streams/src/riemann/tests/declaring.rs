@@ -58,7 +58,10 @@ fn options_are_checked_when_the_config_is_loaded() {
         ("(instrumentation {:interval 0})", ":interval must be over zero"),
         ("(load-plugin \"x\")", "no Java archives"),
         ("(kafka-consumer {})", "kafka-consumer is not built yet"),
-        ("(def email (mailer {:from \"a\"}))", "mailer is not built yet"),
+        ("(def twitter (twilio {:from \"a\"}))", "twilio is not built yet"),
+        ("((mailer {:host \"h\"}) 1)", "address of a recipient"),
+        ("((mailer {:host \"h\"}))", "needs recipients"),
+        ("(mailer {:host 1})", ":host must be a text"),
     ];
     for (config, expected) in table {
         let said = mistakes(config);

@@ -1,0 +1,146 @@
+//! Events as records of requests.
+//!
+//! Path of an event: `OutputEncoder::event` -> **[`Requests::event`]** -> a line of `wire::request` in the open block.
+//! Templates are rendered here, so that a queue contains no events, and a sender knows no templates.
+
+use config::plan::{EmailPlan, HttpEncoding, HttpOutputPlan, RECORD_BYTES_MAX};
+use model::{CopyOutcome, Dropped, EventRef, Filtered, OutputAccount};
+use wire::influxdb::{self, Precision};
+use wire::mail;
+use wire::report::event_json_line;
+use wire::request::record_line;
+use wire::template::{Around, Template};
+
+use crate::encode::open_block::{OpenBlock, drop_points};
+
+/// What one output writes.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    /// Absent when it is the same for all events: the sender has it.
+    target: Option<Template>,
+    /// The headers that depend on the event, with their names.
+    headers: Vec<(String, Template)>,
+    body: Body,
+    /// Memory for one event.
+    scratch: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Body {
+    Json,
+    InfluxDb { tags: Vec<String>, precision: Precision },
+    Template(Template),
+    Mail(Box<MailForm>),
+}
+
+/// What the records of mails are made of.
+#[derive(Debug)]
+struct MailForm {
+    subject: Option<Template>,
+    /// `None` for all fields.
+    body: Option<Template>,
+    /// Attributes replace the options.
+    from_event: bool,
+    has_recipients: bool,
+}
+
+/// The attributes that replace options of a mail.
+const OF_MAIL: [&str; 4] = ["from", "to", "subject", "body"];
+
+impl Requests {
+    pub(crate) fn of_email(plan: &EmailPlan) -> Requests {
+        let compiled = |text: &Option<String>| text.as_deref().and_then(|text| Template::parse(text).ok());
+        let form = MailForm {
+            subject: compiled(&plan.subject),
+            body: compiled(&plan.body),
+            from_event: plan.from_event,
+            has_recipients: !plan.to.is_empty(),
+        };
+        Requests { target: None, headers: Vec::new(), body: Body::Mail(Box::new(form)), scratch: Vec::new() }
+    }
+
+    pub(crate) fn of_http(plan: &HttpOutputPlan) -> Requests {
+        // `config` has compiled them.
+        let compiled = |text: &str| Template::parse(text).ok().filter(|template| !template.is_fixed());
+        let headers = plan.headers.iter();
+        Requests {
+            target: plan.target().ok().filter(|template| !template.is_fixed()),
+            headers: headers.filter_map(|(name, value)| Some((name.clone(), compiled(value)?))).collect(),
+            body: match plan.encoding {
+                HttpEncoding::Json | HttpEncoding::JsonLines => Body::Json,
+                HttpEncoding::InfluxDb => {
+                    Body::InfluxDb { tags: plan.tags.clone(), precision: plan.precision }
+                }
+                HttpEncoding::Template => Template::parse(&plan.body).map_or(Body::Json, Body::Template),
+            },
+            scratch: Vec::new(),
+        }
+    }
+
+    /// One event.
+    pub(crate) fn event(&mut self, event: EventRef<'_>, account: &OutputAccount, open: &mut OpenBlock) {
+        self.scratch.clear();
+        match &self.body {
+            Body::Json => {
+                event_json_line(event, &mut self.scratch);
+                // Its line feed.
+                self.scratch.pop();
+            }
+            Body::InfluxDb { tags, precision } => {
+                if !influxdb::line(event, tags, *precision, &mut self.scratch) {
+                    return account.pass(CopyOutcome::Filtered(Filtered::Unwanted), 1, 0);
+                }
+                self.scratch.pop();
+            }
+            Body::Template(template) => template.render(event, Around::Body, &mut self.scratch),
+            Body::Mail(form) => return form.event(event, &mut self.scratch, account, open),
+        }
+        let mut target = Vec::new();
+        if let Some(template) = &self.target {
+            template.render(event, Around::Url, &mut target);
+        }
+        let mut headers = Vec::with_capacity(self.headers.len());
+        for (name, template) in &self.headers {
+            let mut header = format!("{name}: ").into_bytes();
+            template.render(event, Around::Line, &mut header);
+            headers.push(header);
+        }
+        push(&target, &headers, &self.scratch, account, open);
+    }
+}
+
+/// Adds a record, unless it is too long.
+fn push(target: &[u8], headers: &[Vec<u8>], body: &[u8], account: &OutputAccount, open: &mut OpenBlock) {
+    let bytes = body.len() + target.len() + headers.iter().map(Vec::len).sum::<usize>();
+    if bytes > RECORD_BYTES_MAX {
+        return drop_points(account, Dropped::TooBig, 1);
+    }
+    record_line(target, headers.iter().map(|header| &header[..]), body, &mut open.bytes);
+    open.copies += 1;
+}
+
+impl MailForm {
+    /// A record of a mail: its sender, recipients and subject where they are not those of the output, and its text.
+    fn event(&self, event: EventRef<'_>, text: &mut Vec<u8>, account: &OutputAccount, open: &mut OpenBlock) {
+        let own = |key: &str| event.text_attribute(key).filter(|text| self.from_event && !text.is_empty());
+        let [from, to, own_subject, own_body] = OF_MAIL.map(own);
+        if to.is_none() && !self.has_recipients {
+            return account.pass(CopyOutcome::Filtered(Filtered::Unwanted), 1, 0);
+        }
+        let mut subject = Vec::new();
+        match (own_subject, &self.subject) {
+            (Some(own), _) => subject.extend_from_slice(own.as_bytes()),
+            (None, Some(template)) => template.render(event, Around::Line, &mut subject),
+            (None, None) => {}
+        }
+        match (own_body, &self.body) {
+            (Some(own), _) => text.extend_from_slice(own.as_bytes()),
+            (None, Some(template)) => template.render(event, Around::Body, text),
+            (None, None) => mail::push_text(event, if self.from_event { &OF_MAIL } else { &[] }, text),
+        }
+        let mut body = Vec::with_capacity(text.len());
+        mail::push_record(event, text, &mut body);
+        let headers = [to.unwrap_or("").as_bytes().to_vec(), subject];
+        push(from.unwrap_or("").as_bytes(), &headers, &body, account, open);
+    }
+}

@@ -1,0 +1,570 @@
+//! Streams whose events become HTTP requests: databases, alerting services, chats (spec riemann §14).
+//!
+//! Path of an event: a stream of the config -> **[`Posts`]** (computes the body, with the config's formatter if there is one) ->
+//! `Effect::Event` with the body as an attribute -> an output of type `http` of the daemon, whose template is that attribute. The
+//! output has connections, retries and the account. Not here: `influxdb`'s lines, which the output writes.
+
+use arcstr::{ArcStr, literal};
+
+use super::declared::{Output, OutputNumber, Post, PostForm, TimeUnit};
+use super::json;
+use super::options::Options;
+use super::outputs::{declare, events};
+use super::record;
+use super::services::while_loading;
+use super::surroundings::Effect;
+use crate::event::{Event, Field};
+use crate::graph::{Node, Turn};
+use crate::language::error::{EvalError, Outcome};
+use crate::language::machine::{ANY, Machine};
+use crate::language::namespace::Entry;
+use crate::natives;
+use crate::nodes::fields;
+use crate::object::class;
+use crate::print::to_str;
+use crate::value::Value;
+
+/// The attribute with the body of a request.
+pub(super) const BODY: ArcStr = literal!("staunch.body");
+/// The attribute with the part of a URL that depends on the event.
+pub(super) const PATH: ArcStr = literal!("staunch.path");
+
+natives! {
+    /// Functions of `riemann.config`.
+    pub(super) NATIVES = {
+        "influxdb", 0, ANY, "A stream to InfluxDB 0.9 to 1.8: a line for each event with a metric.", influxdb;
+        "elasticsearch", 0, ANY, "A stream to Elasticsearch: a document for each event.", elasticsearch;
+        "datadog", 0, ANY, "A stream to Datadog: gauges.", datadog;
+        "slack", 1, ANY, "A stream to a channel of Slack: a message for each event, or each vector of events.", slack;
+        "pagerduty", 0, ANY, "Streams that trigger, acknowledge and resolve incidents of PagerDuty.", pagerduty;
+        "opsgenie", 0, ANY, "Streams that trigger and resolve alerts of Opsgenie.", opsgenie;
+    }
+}
+
+/// How events become the body of a request.
+#[derive(Clone, Debug)]
+enum Body {
+    /// The output writes it; these tags are added to each event.
+    InfluxDb {
+        tags: Vec<(ArcStr, Value)>,
+    },
+    Elasticsearch {
+        suffix: String,
+        formatter: Value,
+    },
+    Datadog,
+    Slack {
+        formatter: Value,
+        common: Vec<(&'static str, Value)>,
+        words: [Value; 2],
+    },
+    PagerDuty {
+        key: ArcStr,
+        action: &'static str,
+        formatter: Value,
+        more: Value,
+        is_v2: bool,
+    },
+    OpsgenieTrigger {
+        formatter: Value,
+    },
+    OpsgenieResolve,
+}
+
+/// A stream that posts.
+#[derive(Debug)]
+struct Posts {
+    output: OutputNumber,
+    body: Body,
+}
+
+impl Node for Posts {
+    fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
+        let all = events(value);
+        if let Body::Slack { formatter, common, words } = &self.body {
+            if let Some(first) = all.first() {
+                let body = slack_body(&all, (formatter, common, words), turn)?;
+                self.send(first, body, None, turn)?;
+            }
+            return Ok(true);
+        }
+        for event in all {
+            let (body, path) = match &self.body {
+                Body::InfluxDb { tags } => {
+                    self.send_line(event, tags, turn)?;
+                    continue;
+                }
+                Body::Elasticsearch { suffix, formatter } => {
+                    (document(&event, formatter, turn)?, Some(moment(&event, suffix)))
+                }
+                Body::Datadog => match series(&event)? {
+                    Some(body) => (body, None),
+                    None => continue,
+                },
+                Body::PagerDuty { key, action, formatter, more, is_v2: false } => {
+                    (incident(&event, (key, action), (formatter, more), turn)?, None)
+                }
+                Body::PagerDuty { key, action, formatter, more, is_v2: true } => {
+                    (alert_event(&event, (key, action), (formatter, more), turn)?, None)
+                }
+                Body::OpsgenieTrigger { formatter } => (alert(&event, formatter, turn)?, None),
+                Body::OpsgenieResolve => ("{}".to_owned(), Some(alias(&event))),
+                Body::Slack { .. } => continue,
+            };
+            self.send(&event, body, path, turn)?;
+        }
+        Ok(true)
+    }
+}
+
+impl Posts {
+    fn send(&self, of: &Value, body: String, path: Option<String>, turn: &mut Turn<'_>) -> Outcome<()> {
+        let mut event = Event::default();
+        for field in [Field::Host, Field::Service, Field::Time] {
+            event.set(field, fields::get(of, field).clone());
+        }
+        event.set_attribute(BODY, Value::from(body));
+        if let Some(path) = path {
+            event.set_attribute(PATH, Value::from(path));
+        }
+        turn.graph().surroundings.effect(Effect::Event { output: self.output, event: event.into() });
+        Ok(())
+    }
+
+    fn send_line(&self, mut event: Value, tags: &[(ArcStr, Value)], turn: &mut Turn<'_>) -> Outcome<()> {
+        for (name, value) in tags {
+            fields::set_named(&mut event, name, value.clone())?;
+        }
+        let event = record::take_event(&mut event).ok_or_else(|| fields::cannot("send", &event))?;
+        turn.graph().surroundings.effect(Effect::Event { output: self.output, event });
+        Ok(())
+    }
+}
+
+fn post(machine: &mut Machine<'_>, options: &Options, url: String, form: PostForm, body: Body) -> Outcome {
+    post_with(machine, options, (url, Vec::new()), form, body)
+}
+
+fn post_with(
+    machine: &mut Machine<'_>,
+    options: &Options,
+    (url, headers): (String, Vec<(ArcStr, ArcStr)>),
+    form: PostForm,
+    body: Body,
+) -> Outcome {
+    let what = Output::Post(Box::new(Post { url: url.into(), headers, form }));
+    let output = declare(machine, what, options.at.clone())?;
+    Ok(Value::Stream(machine.graph.add(Box::new(Posts { output, body }), &[])))
+}
+
+/// A text that must be there.
+fn needed(options: &Options, key: &str) -> Outcome<ArcStr> {
+    options.text(key)?.ok_or_else(|| options.wrong(format_args!(":{key} is missing")))
+}
+
+/// A text, a keyword or its default.
+fn word(options: &Options, key: &str, default: &'static str) -> Outcome<String> {
+    match options.get(key) {
+        None => Ok(default.to_owned()),
+        Some(Value::Text(word) | Value::Keyword(word)) => Ok(word.to_string()),
+        Some(_) => Err(options.wrong(format_args!(":{key} must be a text or a keyword"))),
+    }
+}
+
+fn influxdb(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
+    while_loading(machine, "influxdb")?;
+    let known = [
+        "db",
+        "scheme",
+        "host",
+        "port",
+        "username",
+        "password",
+        "version",
+        "precision",
+        "tags",
+        "tag-fields",
+        "retention",
+        "consistency",
+        "timeout",
+        "insecure",
+    ];
+    let options = Options::of(machine, "influxdb", arguments, &known)?;
+    if word(&options, "version", "deprecated")? != "deprecated" {
+        return Err(EvalError::throw(
+            &class::UNSUPPORTED,
+            "influxdb: only :version :deprecated is built".to_owned(),
+        ));
+    }
+    if options.is_set("insecure") {
+        return Err(options.wrong(":insecure is refused: certificates are always verified"));
+    }
+    let (unit, precision) = match &*word(&options, "precision", "seconds")? {
+        "seconds" => (TimeUnit::Seconds, "s"),
+        "milliseconds" => (TimeUnit::Milliseconds, "ms"),
+        "microseconds" => (TimeUnit::Microseconds, "u"),
+        _ => return Err(options.wrong(":precision must be :seconds, :milliseconds or :microseconds")),
+    };
+    let host = word(&options, "host", "localhost")?;
+    let scheme = word(&options, "scheme", "http")?;
+    let db = word(&options, "db", "riemann")?;
+    let mut url =
+        format!("{scheme}://{host}:{}/write?db={}&precision={precision}", options.port(8086)?, encoded(&db));
+    for (key, parameter) in
+        [("retention", "rp"), ("consistency", "consistency"), ("username", "u"), ("password", "p")]
+    {
+        if let Some(Value::Text(value) | Value::Keyword(value)) = options.get(key) {
+            url.push_str(&format!("&{parameter}={}", encoded(value)));
+        }
+    }
+    let mut names = match options.get("tag-fields") {
+        None => vec![literal!("host")],
+        Some(names) => {
+            fields::items(names).unwrap_or_default().iter().map(|name| ArcStr::from(name_of(name))).collect()
+        }
+    };
+    let tags: Vec<(ArcStr, Value)> = match options.get("tags") {
+        Some(Value::Map(tags)) => {
+            tags.iter().map(|(key, value)| (ArcStr::from(name_of(key)), Value::from(to_str(value)))).collect()
+        }
+        _ => Vec::new(),
+    };
+    names.extend(tags.iter().map(|(name, _)| name.clone()));
+    let form = PostForm::InfluxDb { tags: names, unit };
+    post(machine, &options, url, form, Body::InfluxDb { tags })
+}
+
+/// Of a keyword without its colon.
+fn name_of(value: &Value) -> String {
+    match value {
+        Value::Keyword(name) => name.to_string(),
+        other => to_str(other),
+    }
+}
+
+fn elasticsearch(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
+    while_loading(machine, "elasticsearch")?;
+    let (given, formatter) = match arguments {
+        [map @ Value::Map(_), formatter] => (std::slice::from_ref(&*map), formatter.clone()),
+        given => (&*given, Value::Nil),
+    };
+    let known = [
+        "es-endpoint",
+        "es-index",
+        "index-suffix",
+        "type",
+        "username",
+        "password",
+        "http-options",
+        "timeout",
+    ];
+    let options = Options::of(machine, "elasticsearch", given, &known)?;
+    if options.get("username").is_some() {
+        let what = "for a user, write an output of type `http` and use (staunch/output \"NAME\")";
+        return Err(options.wrong(format_args!(":username is not built: {what}")));
+    }
+    let endpoint = word(&options, "es-endpoint", "http://127.0.0.1:9200")?;
+    let (index, kind) = (word(&options, "es-index", "riemann")?, word(&options, "type", "event")?);
+    let suffix = word(&options, "index-suffix", "-yyyy.MM.dd")?;
+    let suffix = suffix
+        .replace('%', "%%")
+        .replace("yyyy", "%Y")
+        .replace("MM", "%m")
+        .replace("dd", "%d")
+        .replace("HH", "%H");
+    if suffix
+        .replace("%Y", "")
+        .replace("%m", "")
+        .replace("%d", "")
+        .replace("%H", "")
+        .contains(|c: char| c.is_ascii_alphabetic())
+    {
+        return Err(options.wrong(":index-suffix can have yyyy, MM, dd and HH"));
+    }
+    let url =
+        format!("{}/{}{{{{{PATH}}}}}/{}", endpoint.trim_end_matches('/'), encoded(&index), encoded(&kind));
+    post(machine, &options, url, PostForm::Body, Body::Elasticsearch { suffix, formatter })
+}
+
+fn datadog(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
+    while_loading(machine, "datadog")?;
+    let options = Options::of(machine, "datadog", arguments, &["api-key"])?;
+    let url =
+        format!("https://app.datadoghq.com/api/v1/series?api_key={}", encoded(&needed(&options, "api-key")?));
+    post(machine, &options, url, PostForm::Body, Body::Datadog)
+}
+
+fn slack(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
+    while_loading(machine, "slack")?;
+    let keyword = |name: &str| Value::Keyword(ArcStr::from(name));
+    // `(slack account token user channel)` is the older form.
+    let (account, message) = match arguments {
+        [account @ Value::Text(_), token, user, channel] => (
+            Value::map([(keyword("account"), account.clone()), (keyword("token"), token.clone())]),
+            Value::map([(keyword("username"), user.clone()), (keyword("channel"), channel.clone())]),
+        ),
+        [account, message, ..] => (account.clone(), message.clone()),
+        _ => (arguments[0].clone(), Value::Nil),
+    };
+    let credentials = Options::of(machine, "slack", &[account], &["account", "token", "webhook_uri"])?;
+    let options = Options::of(machine, "slack", &[message], &["username", "channel", "icon", "formatter"])?;
+    let url = match credentials.text("webhook_uri")? {
+        Some(url) => url.to_string(),
+        None => format!(
+            "https://{}.slack.com/services/hooks/incoming-webhook?token={}",
+            needed(&credentials, "account")?,
+            encoded(&needed(&credentials, "token")?)
+        ),
+    };
+    let text = |key: &str| options.get(key).cloned().unwrap_or_default();
+    let icon = options.get("icon").cloned().unwrap_or_else(|| Value::from(":warning:".to_owned()));
+    let common = vec![("channel", text("channel")), ("username", text("username")), ("icon_emoji", icon)];
+    let words = [native(machine, "riemann.common", "subject"), native(machine, "riemann.common", "body")];
+    let body = Body::Slack { formatter: text("formatter"), common, words };
+    post_with(machine, &options, (url, vec![FORM]), PostForm::Body, body)
+}
+
+/// The header of the body of a form.
+const FORM: (ArcStr, ArcStr) = (literal!("Content-Type"), literal!("application/x-www-form-urlencoded"));
+
+pub(super) fn native(machine: &Machine<'_>, namespace: &str, name: &str) -> Value {
+    match machine.world.namespaces().find(namespace, name).map(|named| &named.entry) {
+        Some(Entry::Native(native)) => Value::Native(native),
+        _ => unreachable!("the namespace {namespace} has {name}"),
+    }
+}
+
+fn pagerduty(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
+    while_loading(machine, "pagerduty")?;
+    let keyword = Value::Keyword(literal!("service-key"));
+    let of_key = |key: &Value| Value::map([(keyword, key.clone())]);
+    let given = match arguments {
+        [key @ Value::Text(_)] => vec![of_key(key)],
+        given => given.to_vec(),
+    };
+    let options =
+        Options::of(machine, "pagerduty", &given, &["service-key", "version", "formatter", "options"])?;
+    let is_v2 = match &*word(&options, "version", "v1")? {
+        "v1" => false,
+        "v2" => true,
+        _ => return Err(options.wrong(":version must be :v1 or :v2")),
+    };
+    let url = match is_v2 {
+        false => "https://events.pagerduty.com/generic/2010-04-15/create_event.json",
+        true => "https://events.pagerduty.com/v2/enqueue",
+    };
+    let key = needed(&options, "service-key")?;
+    let value = |key: &str| options.get(key).cloned().unwrap_or_default();
+    let mut streams = Vec::new();
+    for action in ["trigger", "acknowledge", "resolve"] {
+        let (formatter, more) = (value("formatter"), value("options"));
+        let body = Body::PagerDuty { key: key.clone(), action, formatter, more, is_v2 };
+        let stream = post(machine, &options, url.to_owned(), PostForm::Body, body)?;
+        streams.push((Value::Keyword(ArcStr::from(action)), stream));
+    }
+    Ok(Value::map(streams))
+}
+
+fn opsgenie(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
+    while_loading(machine, "opsgenie")?;
+    let options = Options::of(machine, "opsgenie", arguments, &["api-key", "body-fn"])?;
+    let headers =
+        vec![(literal!("Authorization"), ArcStr::from(format!("GenieKey {}", needed(&options, "api-key")?)))];
+    let url = "https://api.opsgenie.com/v2/alerts".to_owned();
+    let formatter = options.get("body-fn").cloned().unwrap_or_default();
+    let close = format!("{url}/{{{{{PATH}}}}}/close?identifierType=alias");
+    let trigger = Body::OpsgenieTrigger { formatter };
+    let trigger = post_with(machine, &options, (url, headers.clone()), PostForm::Body, trigger)?;
+    let resolve = post_with(machine, &options, (close, headers), PostForm::Body, Body::OpsgenieResolve)?;
+    Ok(Value::map([
+        (Value::Keyword(literal!("trigger")), trigger),
+        (Value::Keyword(literal!("resolve")), resolve),
+    ]))
+}
+
+/// A JSON object of the members that are not nil, and of those of a map, which count where both have one.
+fn object(members: &[(&str, Value)], more: &Value) -> String {
+    let given: Vec<(String, Value)> = match more {
+        Value::Map(more) => more.iter().map(|(key, value)| (name_of(key), value.clone())).collect(),
+        _ => Vec::new(),
+    };
+    let is_own = |name: &str| !given.iter().any(|(other, _)| other == name);
+    let own = members.iter().filter(|(name, value)| !value.is_nil() && is_own(name));
+    let own: Vec<(String, Value)> = own.map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    let mut out = String::new();
+    json::push_members(own.into_iter().chain(given), &mut out);
+    out
+}
+
+fn field(event: &Value, field: Field) -> Value {
+    fields::get(event, field).clone()
+}
+
+/// `2023-11-14T22:13:20.000Z`, or in another format; empty without a time.
+fn moment(event: &Value, format: &str) -> String {
+    let time = fields::get(event, Field::Time).as_number().map(fields::to_us);
+    let moment = time.and_then(|us| jiff::Timestamp::from_microsecond(us).ok());
+    moment.map_or_else(String::new, |moment| moment.strftime(format).to_string())
+}
+
+const ISO: &str = "%Y-%m-%dT%H:%M:%S.000Z";
+
+/// What the formatter makes of an event; nil without one.
+fn formatted(event: &Value, formatter: &Value, turn: &mut Turn<'_>) -> Outcome {
+    match formatter {
+        Value::Nil => Ok(Value::Nil),
+        formatter => turn.call(formatter, std::slice::from_ref(event)),
+    }
+}
+
+fn document(event: &Value, formatter: &Value, turn: &mut Turn<'_>) -> Outcome<String> {
+    let more = formatted(event, formatter, turn)?;
+    let members = [
+        ("host", field(event, Field::Host)),
+        ("service", field(event, Field::Service)),
+        ("metric", field(event, Field::Metric)),
+        ("state", field(event, Field::State)),
+        ("tags", field(event, Field::Tags)),
+        ("@timestamp", Value::from(moment(event, ISO))),
+    ];
+    Ok(object(&members, &more))
+}
+
+/// None without a metric.
+fn series(event: &Value) -> Outcome<Option<String>> {
+    let Some(metric) = fields::metric(event)? else { return Ok(None) };
+    let time_s = fields::time(event)?.map_or(0, fields::to_us).div_euclid(1_000_000);
+    let mut number = String::new();
+    json::push(&Value::Number(metric.clone()), &mut number);
+    let members = [
+        ("metric", field(event, Field::Service)),
+        ("type", Value::from("gauge".to_owned())),
+        ("host", field(event, Field::Host)),
+        ("tags", field(event, Field::Tags)),
+    ];
+    let of_event = object(&members, &Value::Nil);
+    let rest = of_event.strip_prefix('{').unwrap_or_default();
+    Ok(Some(format!("{{\"series\":[{{\"points\":[[{time_s},{number}]],{rest}]}}")))
+}
+
+/// The payload as a field of a form.
+fn slack_body(
+    all: &[Value],
+    (formatter, common, words): (&Value, &[(&'static str, Value)], &[Value; 2]),
+    turn: &mut Turn<'_>,
+) -> Outcome<String> {
+    let list = Value::vector(all.to_vec());
+    let more = match formatter {
+        Value::Nil => {
+            let subject = slack_text(&to_str(&turn.call(&words[0], std::slice::from_ref(&list))?));
+            let body = slack_text(&to_str(&turn.call(&words[1], std::slice::from_ref(&list))?));
+            let key = |name: &str| Value::Keyword(ArcStr::from(name));
+            let attachment = Value::map([
+                (key("fallback"), Value::from(subject.clone())),
+                (key("pretext"), Value::from(subject)),
+                (key("text"), Value::from(body)),
+            ]);
+            Value::map([(key("attachments"), Value::vector([attachment]))])
+        }
+        formatter => turn.call(formatter, &[list])?,
+    };
+    Ok(format!("payload={}", encoded(&object(common, &more))))
+}
+
+/// Slack's own escapes.
+fn slack_text(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn named_state(event: &Value) -> String {
+    let text = |of| to_str(fields::get(event, of));
+    let (host, service) = (text(Field::Host), text(Field::Service));
+    format!("{host} {service} is {} ({})", text(Field::State), text(Field::Metric))
+}
+
+fn incident(
+    event: &Value,
+    (key, action): (&ArcStr, &str),
+    (formatter, more): (&Value, &Value),
+    turn: &mut Turn<'_>,
+) -> Outcome<String> {
+    let text = |of| to_str(fields::get(event, of));
+    let own = [
+        ("service_key", Value::Text(key.clone())),
+        ("event_type", Value::from(action.to_owned())),
+        ("incident_key", Value::from(format!("{} {}", text(Field::Host), text(Field::Service)))),
+        ("description", Value::from(named_state(event))),
+        ("details", event.clone()),
+    ];
+    let formatted = formatted(event, formatter, turn)?;
+    Ok(object(&own, if formatted.is_nil() { more } else { &formatted }))
+}
+
+fn alert_event(
+    event: &Value,
+    (key, action): (&ArcStr, &str),
+    (formatter, more): (&Value, &Value),
+    turn: &mut Turn<'_>,
+) -> Outcome<String> {
+    let payload = match formatted(event, formatter, turn)? {
+        Value::Nil => {
+            let key = |name: &str| Value::Keyword(ArcStr::from(name));
+            Value::map([
+                (key("summary"), Value::from(named_state(event))),
+                (key("source"), field(event, Field::Host)),
+                (key("severity"), field(event, Field::State)),
+                (key("timestamp"), Value::from(moment(event, ISO))),
+                (key("custom_details"), event.clone()),
+            ])
+        }
+        payload => payload,
+    };
+    let members = [
+        ("routing_key", Value::Text(key.clone())),
+        ("event_action", Value::from(action.to_owned())),
+        ("dedup_key", fields::named(event, &literal!("dedup-key")).clone()),
+        ("payload", payload),
+    ];
+    Ok(object(&members, more))
+}
+
+fn alert(event: &Value, formatter: &Value, turn: &mut Turn<'_>) -> Outcome<String> {
+    let more = formatted(event, formatter, turn)?;
+    let mut details = String::new();
+    json::push(event, &mut details);
+    let members = [
+        ("message", Value::from(named_state(event))),
+        ("alias", Value::from(alias(event))),
+        ("description", Value::from(details)),
+        ("tags", field(event, Field::Tags)),
+        ("source", field(event, Field::Host)),
+    ];
+    Ok(object(&members, &more))
+}
+
+/// The same for all events of a host, a service and tags.
+fn alias(event: &Value) -> String {
+    let mut tags: Vec<String> =
+        fields::items(fields::get(event, Field::Tags)).unwrap_or_default().iter().map(to_str).collect();
+    tags.sort_unstable();
+    let text = |of| to_str(fields::get(event, of));
+    let all = format!("{}\0{}\0{}", text(Field::Host), text(Field::Service), tags.join("\0"));
+    // It must be the same in each process, and it is no secret.
+    let hash = |seed| {
+        use std::hash::BuildHasher as _;
+        foldhash::quality::FixedState::with_seed(seed).hash_one(&all)
+    };
+    format!("{:016x}{:016x}", hash(1), hash(2))
+}
+
+/// Percent-encoded.
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}

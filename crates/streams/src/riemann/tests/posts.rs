@@ -1,0 +1,106 @@
+//! Streams that post: what a request contains, and which outputs they declare.
+
+use super::{Running, mistakes};
+use crate::riemann::declared::{Output, PostForm};
+use crate::riemann::posts::{BODY, PATH};
+use crate::riemann::surroundings::Effect;
+
+/// The URLs of the outputs of a config, and the bodies and paths that it sends of events.
+fn sent(config: &str, events: &str) -> (Vec<String>, Vec<String>) {
+    let mut running = Running::new(config);
+    let urls = running.engine.declared().outputs.iter().map(|placed| match &placed.what {
+        Output::Post(post) => post.url.to_string(),
+        other => panic!("{other:?} is no output of requests"),
+    });
+    let urls = urls.collect();
+    let shown = |effect| {
+        let Effect::Event { event, .. } = effect else { panic!("it sends events") };
+        let path = event.attribute(&PATH).map(|path| format!(" {}", crate::print::to_str(path)));
+        crate::print::to_str(event.named(&BODY)) + &path.unwrap_or_default()
+    };
+    let bodies = running.run(events).engine.effects().map(shown).collect();
+    (urls, bodies)
+}
+
+#[test]
+fn each_service_has_its_url_and_its_body() {
+    for (config, url, body) in [
+        (
+            "(slack {:webhook_uri \"https://h/x\"} {:channel \"#a\" :formatter (fn [events] {:text (:service (first events))})})",
+            "https://h/x",
+            "payload=%7B%22channel%22%3A%22%23a%22%2C%22icon_emoji%22%3A%22%3Awarning%3A%22%2C%22text%22%3A%22s%22%7D",
+        ),
+        (
+            "(:trigger (pagerduty {:service-key \"k\" :formatter (fn [e] {:description (:service e)})}))",
+            "https://events.pagerduty.com/generic/2010-04-15/create_event.json",
+            "{\"service_key\":\"k\",\"event_type\":\"trigger\",\"incident_key\":\" s\",\"details\":{\"service\":\"s\",\"metric\":1,\"time\":2},\"description\":\"s\"}",
+        ),
+        (
+            "(:resolve (pagerduty {:service-key \"k\" :version :v2 :formatter (fn [e] {:summary \"x\"})}))",
+            "https://events.pagerduty.com/v2/enqueue",
+            "{\"routing_key\":\"k\",\"event_action\":\"resolve\",\"payload\":{\"summary\":\"x\"}}",
+        ),
+        (
+            "(datadog {:api-key \"k\"})",
+            "https://app.datadoghq.com/api/v1/series?api_key=k",
+            "{\"series\":[{\"points\":[[2,1]],\"metric\":\"s\",\"type\":\"gauge\"}]}",
+        ),
+        (
+            "(elasticsearch {:es-index \"i\"} (fn [e] {:more 1}))",
+            "http://127.0.0.1:9200/i{{staunch.path}}/event",
+            "{\"service\":\"s\",\"metric\":1,\"@timestamp\":\"1970-01-01T00:00:02.000Z\",\"more\":1} -1970.01.01",
+        ),
+    ] {
+        let (urls, sent) = sent(&format!("(streams {config})"), "s,m1t2");
+        assert_eq!((urls, sent), (vec![url.to_owned()], vec![body.to_owned()]), "{config}");
+    }
+}
+
+#[test]
+fn influxdb_sends_events_with_the_tags_of_its_options() {
+    let config = "(streams (influxdb {:db \"a b\" :tag-fields #{:host} :tags {:dc \"x\"} :precision :milliseconds :username \"u\"}))";
+    let mut running = Running::new(config);
+    let Output::Post(post) = &running.engine.declared().outputs[0].what else { panic!("it posts") };
+    assert_eq!(post.url, "http://localhost:8086/write?db=a%20b&precision=ms&u=u");
+    let PostForm::InfluxDb { tags, .. } = &post.form else { panic!("lines") };
+    assert_eq!(tags, &["host", "dc"]);
+    let effects = running.run("s,m1t2").effects();
+    assert!(effects[0].contains("dc"), "{effects:?}");
+}
+
+#[test]
+fn a_mailer_sends_one_mail_for_each_push_with_the_functions_of_the_config() {
+    let config = "(def email (mailer {:host \"mail\" :ssl true :user \"u\" :pass \"p\"} {:from \"r@h\" :body (fn [events] (str (count events)))}))
+        (streams (email \"a@b\" \"c@d\") (email [\"e@f\"]))";
+    let mut running = Running::new(config);
+    let outputs = &running.engine.declared().outputs;
+    let Output::Mail(mailer) = &outputs[0].what else { panic!("it sends mails") };
+    assert_eq!((outputs.len(), &*mailer.smtp, mailer.starttls), (1, "smtps://mail:465", false));
+    let mails: Vec<String> = running
+        .run("s,m1t2")
+        .engine
+        .effects()
+        .map(|effect| {
+            let Effect::Event { event, .. } = effect else { panic!("it sends events") };
+            let of = |name: &str| crate::print::to_str(event.named(name));
+            ["from", "to", "subject", "body"].map(of).join("|")
+        })
+        .collect();
+    assert_eq!(mails, ["r@h|a@b,c@d|s|1", "r@h|e@f|s|1"]);
+}
+
+#[test]
+fn what_is_not_built_or_missing_is_an_error_at_load() {
+    for (call, want) in [
+        ("(influxdb {:version :new-stream})", "only :version :deprecated"),
+        ("(influxdb {:insecure true})", ":insecure is refused"),
+        ("(datadog {})", ":api-key is missing"),
+        ("(slack {:account \"a\"} {})", ":token is missing"),
+        ("(elasticsearch {:username \"a\"})", ":username is not built"),
+        ("(elasticsearch {:index-suffix \"-ww\"})", ":index-suffix"),
+        ("(pagerduty {:service-key \"k\" :version :v3})", ":v1 or :v2"),
+    ] {
+        let said = mistakes(&format!("(streams {call})"));
+        assert!(said.contains(want), "{call}: {said}");
+    }
+}
