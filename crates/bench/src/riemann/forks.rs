@@ -77,7 +77,7 @@ pub(super) fn forks(ground: &mut Ground<'_>, many: u64, runs: u64) -> Result<Sce
             without.push(push(&clock, &mut alone, &events)?);
             with.push(push(&clock, &mut by, &events)?);
         }
-        let row = |who, runs| Row { who, what: *name, unit: "ns", runs };
+        let row = |who, runs| Row { who, what: name, unit: "ns", runs };
         rows.extend([row("without by", without), row("with by", with)]);
         more.push(rows[rows.len() - 1].median() - rows[rows.len() - 2].median());
     }
