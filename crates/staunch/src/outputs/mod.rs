@@ -62,7 +62,7 @@ pub fn spawn(tasks: &mut JoinSet<()>, shared: &Arc<Shared>, id: OutputId) -> std
             let peer = requests::Peer::new(form, (Arc::clone(shared), id));
             let sends = request_output(to, sender, (peer, form.batch()), outlet, directory(), seed);
             // Long bodies and encryption take their time.
-            tasks.spawn_on(sends, &shared.sender_thread.runtime()?);
+            tasks.spawn_on(sends, &shared.side_threads.senders.runtime()?);
         }
         Link::File { path, file_bytes_max, files_max, closes_when_idle: close_when_idle } => {
             let limits = FilePlan { file_bytes_max, files_max, close_when_idle, ..FilePlan::default() };

@@ -347,7 +347,7 @@ fn ages_in_double_precision_expire_as_exact_ones() {
     ];
     for (time, ttl) in times.iter().flat_map(|time| ttls.iter().map(move |ttl| (time, ttl))) {
         for now_us in (-3..4).map(|more| NOW_S * SECOND_US + more).chain([0, 1, i64::MAX, i64::MIN]) {
-            let mut event = Event::default();
+            let mut event = crate::event::Event::default();
             event.set(Field::Time, Value::Number(time.clone()));
             event.set(Field::Ttl, Value::Number(ttl.clone()));
             let event = Value::Event(Arc::new(event));
