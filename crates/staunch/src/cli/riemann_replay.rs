@@ -164,7 +164,8 @@ fn different(ours: &mut Vec<Action>, theirs: &mut Vec<Action>) -> Vec<(usize, ch
     loop {
         match (a.peek(), b.peek()) {
             (Some(our), Some(their)) if our == their => {
-                (a.next(), b.next());
+                a.next();
+                b.next();
             }
             (Some(our), Some(their)) if our > their => only.extend(b.next().map(|their| (1, '-', their))),
             (Some(_), _) => only.extend(a.next().map(|our| (0, '+', our))),
