@@ -384,6 +384,11 @@ impl Graph {
         self.timers.next_due_us()
     }
 
+    /// Whether there are exceptions to take.
+    pub fn has_caught(&self) -> bool {
+        !self.caught.is_empty() || self.caught_more > 0
+    }
+
     /// The exceptions that no stream of the config handles, since the last call, and how many more there were.
     pub fn take_caught(&mut self) -> (Vec<Caught>, u64) {
         (std::mem::take(&mut self.caught), std::mem::take(&mut self.caught_more))
@@ -405,7 +410,9 @@ impl Graph {
         self.pushes += 1;
         let before = self.emitted.len();
         let done = self.turn(id, run);
-        self.pass_on(id, before);
+        if self.emitted.len() > before {
+            self.pass_on(id, before);
+        }
         self.depth -= 1;
         self.evaluation.budget.leave();
         done
@@ -419,8 +426,8 @@ impl Graph {
         }
         if self.depth == 0 {
             self.pushes = 0;
+            self.evaluation.begin_event();
         }
-        self.evaluation.begin_event();
         self.evaluation.budget.enter()?;
         self.depth += 1;
         Ok(())
@@ -453,7 +460,10 @@ impl Graph {
         };
         // What it called may have removed it.
         match self.slot_mut(id) {
-            Some(slot) => slot.node = Some(node),
+            Some(slot) => {
+                // The place is empty; `forget` spares each visit the look at what an assignment would drop.
+                std::mem::forget(slot.node.replace(node));
+            }
             None => self.forks_of(&*node).into_iter().for_each(|node| self.remove(node)),
         }
         Some(done)

@@ -15,6 +15,7 @@ mod limits;
 mod memory;
 mod pages;
 mod plan;
+mod recent;
 mod search;
 mod share;
 mod slot_set;

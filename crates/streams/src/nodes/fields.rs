@@ -160,7 +160,17 @@ pub fn add(a: &Number, b: &Number) -> Outcome<Number> {
         let result = a.checked_add(*b).map(Number::Int);
         return computed(result.ok_or(ArithmeticError::Overflow));
     }
+    if let Some((a, b)) = both_inexact(a, b) {
+        return Ok(Number::Double(a + b));
+    }
     computed(arithmetic::add(a, b)).map(whole)
+}
+
+/// The operands of what is computed in double precision: one of them is inexact, and none is long.
+#[inline]
+fn both_inexact(a: &Number, b: &Number) -> Option<(f64, f64)> {
+    let is_short = |number: &Number| matches!(number, Number::Int(_) | Number::Float(_) | Number::Double(_));
+    ((is_inexact(a) || is_inexact(b)) && is_short(a) && is_short(b)).then(|| (a.as_f64(), b.as_f64()))
 }
 
 /// `-`
@@ -201,7 +211,15 @@ pub const EXACT_BITS_MAX: u64 = 1_024;
 
 /// Sums and products of ratios that come out even are big integers in Clojure; streams give small ones, which are equal and
 /// cheaper. Ratios with too many bits become doubles.
+#[inline]
 fn whole(number: Number) -> Number {
+    if matches!(number, Number::Int(_) | Number::Float(_) | Number::Double(_)) {
+        return number;
+    }
+    shortened(number)
+}
+
+fn shortened(number: Number) -> Number {
     match &number {
         Number::Ratio(ratio) if ratio.numer().bits().max(ratio.denom().bits()) > EXACT_BITS_MAX => {
             Number::Double(number.as_f64())
