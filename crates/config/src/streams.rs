@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError};
 
 use model::TransformId;
 use model::limits::OUTPUTS_MAX;
+use streams::graph::Limits;
 use streams::position::Position;
 use streams::riemann::declared::{Declared, Mailer, Output, Post, PostForm, Server, TimeUnit, Transport};
 use streams::riemann::engine::{Engine, Setup};
@@ -19,8 +20,8 @@ use crate::diagnostic::{Code, Diagnostic, Place, nearest};
 use crate::kinds::RecordKind;
 use crate::plan::{
     Compression, EmailPlan, Endpoint, Feed, GraphiteEncoding, HttpEncoding, HttpOutputPlan, Listen,
-    LoadedStreams, OutputKind, OutputPlan, Plan, RiemannEncoding, SourceKind, SourcePlan, StreamsOutput,
-    TransformKind, TransformPlan,
+    LoadedEngine, LoadedStreams, OutputKind, OutputPlan, Plan, RiemannEncoding, SourceKind, SourcePlan,
+    StreamsOutput, TransformKind, TransformPlan,
 };
 
 /// A config that was evaluated.
@@ -28,15 +29,22 @@ use crate::plan::{
 pub struct Evaluated {
     /// What it asked for.
     pub files: Arc<Files>,
+    /// Its streams, for whoever runs it; none if it has mistakes.
+    pub engine: LoadedEngine,
     /// What it declared; none if it has mistakes.
     pub declared: Option<Declared>,
     /// Its mistakes and notes, each with the name of its file.
     pub said: Vec<(String, Diagnostic)>,
 }
 
-/// Evaluates a config: `main` is the name of its file for the reader.
-pub fn evaluate(main: &str, reader: Box<dyn Reader>, now_us: i64) -> Evaluated {
-    evaluate_as(main, reader, Setup { now_us, ..Setup::DEFAULT })
+/// Evaluates a config: `main` is the name of its file for the reader. `seed` is the seed of the hashes of external keys.
+pub fn evaluate(main: &str, reader: Box<dyn Reader>, now_us: i64, seed: u64) -> Evaluated {
+    evaluate_as(main, reader, setup(now_us, seed))
+}
+
+/// How a config is evaluated that is to run.
+pub fn setup(now_us: i64, seed: u64) -> Setup {
+    Setup { now_us, seed, graph: Limits { hash_seed: seed, ..Limits::DEFAULT }, ..Setup::DEFAULT }
 }
 
 /// The same in test mode, with the forms of its tests.
@@ -45,28 +53,28 @@ pub fn evaluate_tests(main: &str, reader: Box<dyn Reader>) -> Evaluated {
 }
 
 fn evaluate_as(main: &str, reader: Box<dyn Reader>, setup: Setup) -> Evaluated {
-    let (host, files) = Recorded::recording(main, reader);
+    let (host, files) = Recorded::recording(main, reader, setup.seed);
     let loaded = Engine::load(main, Box::new(host), setup);
     let files = Arc::new(files.lock().unwrap_or_else(PoisonError::into_inner).clone());
-    let (declared, said) = match loaded {
+    let (engine, declared, said) = match loaded {
         Ok(engine) => {
-            let declared = engine.into_declared();
+            let declared = engine.declared().clone();
             let notes = declared.notes.iter();
             let notes = notes.map(|note| {
                 place_in(&files, &note.at, Diagnostic::warning(Code::RiemannNote, note.text.clone()))
             });
             let notes = notes.collect();
-            (Some(declared), notes)
+            (LoadedEngine::of(engine), Some(declared), notes)
         }
         Err(error) => {
             let mistakes = error.diagnostics.iter().map(|mistake| {
                 let diagnostic = Diagnostic::error(Code::RiemannConfig, mistake.message.clone());
                 place_in(&files, &mistake.at, Diagnostic { hint: mistake.hint.clone(), ..diagnostic })
             });
-            (None, mistakes.collect())
+            (LoadedEngine::default(), None, mistakes.collect())
         }
     };
-    Evaluated { files, declared, said }
+    Evaluated { files, engine, declared, said }
 }
 
 /// A diagnostic at its place, with its file: the main one if the place is unknown.
@@ -157,7 +165,8 @@ pub fn attach(plan: &mut Plan, id: TransformId, evaluated: &Evaluated) -> Vec<(S
     if let Some(TransformKind::Streams(streams)) =
         plan.transforms.get_mut(id.index()).map(|one| &mut one.kind)
     {
-        streams.loaded = Some(LoadedStreams { files: Arc::clone(&evaluated.files), outputs, parsers });
+        let (files, engine) = (Arc::clone(&evaluated.files), evaluated.engine.clone());
+        streams.loaded = Some(LoadedStreams { files, engine, outputs, parsers });
     }
     wrong
 }

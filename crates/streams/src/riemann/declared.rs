@@ -286,7 +286,7 @@ pub struct Note {
 }
 
 /// See the module's header.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Declared {
     /// The top-level streams, in the order in which events pass them.
     pub top: Vec<Top>,

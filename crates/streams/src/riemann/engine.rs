@@ -111,6 +111,9 @@ impl Engine {
         for (at, text) in lints::find(&std::mem::take(&mut graph.evaluation.forms)) {
             graph.surroundings.declared.note(at, text);
         }
+        if !setup.testing {
+            graph.evaluation.host.close_files();
+        }
         graph.evaluation.event_limits = setup.event;
         graph.evaluation.budget = Budget::new(setup.event);
         if !setup.testing {
@@ -132,11 +135,6 @@ impl Engine {
     /// What the config has declared.
     pub fn declared(&self) -> &Declared {
         &self.graph.surroundings.declared
-    }
-
-    /// The same, of a config that will not run.
-    pub fn into_declared(self) -> Declared {
-        self.graph.surroundings.declared
     }
 
     /// The server's clock, in microseconds since 1970.

@@ -11,6 +11,7 @@ use ::streams::riemann::files::Reader;
 use config::streams::{self, Evaluated};
 
 use sys::clock::Clock;
+use sys::random_seed;
 
 /// Files of a folder that is included, at most.
 const FILES_MAX: usize = 1_000;
@@ -24,7 +25,7 @@ pub(super) type ReadText = fn(&Path) -> Result<String, String>;
 pub(super) fn evaluate(file: &Path, read: ReadText, hostname: String) -> Evaluated {
     let (main, folder) = main_of(file);
     let now_us = i64::try_from(Clock::now().wall_ns / 1_000).unwrap_or(i64::MAX);
-    streams::evaluate(&main, Box::new(Folder { folder, read, hostname }), now_us)
+    streams::evaluate(&main, Box::new(Folder { folder, read, hostname }), now_us, random_seed())
 }
 
 /// Evaluates the config of a file for its tests.
