@@ -1,6 +1,10 @@
 //! Events as streams see them: maps with eight standard fields (spec riemann §3.1).
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use arcstr::ArcStr;
+use foldhash::fast::RandomState;
 
 use crate::value::Value;
 
@@ -100,6 +104,34 @@ impl Event {
         self.attributes.retain(|(key, _)| key != name);
     }
 
+    /// Adds a custom field of which the caller knows that it is none of the standard ones, and not there yet.
+    pub fn add_attribute(&mut self, name: ArcStr, value: Value) {
+        self.attributes.push((name, value));
+    }
+
+    /// Sets the custom fields of a new event, of which none is a standard one; of those of one name the last one counts, in the place of
+    /// the first. In time that grows with their number, however many there are.
+    pub fn set_attributes(&mut self, attributes: Vec<(ArcStr, Value)>) {
+        const FEW: usize = 16;
+        let is_repeated = |at: usize| attributes[..at].iter().any(|(name, _)| *name == attributes[at].0);
+        if attributes.len() <= FEW && !(0..attributes.len()).any(is_repeated) {
+            self.attributes = attributes;
+            return;
+        }
+        let mut places: HashMap<ArcStr, usize, RandomState> =
+            HashMap::with_capacity_and_hasher(attributes.len(), RandomState::default());
+        self.attributes.clear();
+        for (name, value) in attributes {
+            match places.entry(name.clone()) {
+                Entry::Occupied(place) => self.attributes[*place.get()].1 = value,
+                Entry::Vacant(place) => {
+                    place.insert(self.attributes.len());
+                    self.attributes.push((name, value));
+                }
+            }
+        }
+    }
+
     /// Sets a custom field; the caller has made sure that it is none of the standard ones.
     pub fn set_attribute(&mut self, name: ArcStr, value: Value) {
         debug_assert!(Field::of(&name).is_none(), "`{name}` is a standard field");
@@ -107,5 +139,19 @@ impl Event {
             Some((_, old)) => *old = value,
             None => self.attributes.push((name, value)),
         }
+    }
+}
+
+#[test]
+fn attributes_set_at_once_are_those_set_one_by_one() {
+    let names = |count: usize, different: usize| {
+        let of = move |at: usize| (ArcStr::from(format!("a{}", at * 7 % different)), Value::from(at));
+        (0..count).map(of).collect::<Vec<_>>()
+    };
+    for (count, different) in [(0, 1), (1, 1), (3, 2), (16, 16), (16, 5), (17, 17), (500, 300)] {
+        let (mut at_once, mut one_by_one) = (Event::default(), Event::default());
+        at_once.set_attributes(names(count, different));
+        names(count, different).into_iter().for_each(|(name, value)| one_by_one.set_attribute(name, value));
+        assert_eq!(at_once.attributes(), one_by_one.attributes(), "{count} of {different}");
     }
 }

@@ -104,7 +104,7 @@ fn share_attributes(event: &mut Arc<Event>, predecessor: &Event) {
     }
     for ((_, value), (name, kept)) in pairs() {
         let value = if Value::equal(value, kept) { kept } else { value };
-        shared.set_attribute(name.clone(), value.clone());
+        shared.add_attribute(name.clone(), value.clone());
     }
     *event = Arc::new(shared);
 }

@@ -87,6 +87,7 @@ impl Interner {
             let tags = tags.map(|tag| Value::Text(self.text(tag)));
             event.set(Field::Tags, Value::vector(tags));
         }
+        let mut custom = Vec::new();
         for (key, value) in record.attributes() {
             let value = self.value(value);
             match Field::of(key) {
@@ -94,8 +95,11 @@ impl Interner {
                     event.set(field, value);
                 }
                 Some(Field::Metric | Field::Tags | Field::Time | Field::Ttl) => {}
-                None => event.set_attribute(self.text(key), value),
+                None => custom.push((self.text(key), value)),
             }
+        }
+        if !custom.is_empty() {
+            event.set_attributes(custom);
         }
         event
     }
