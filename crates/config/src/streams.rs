@@ -105,35 +105,23 @@ pub fn attach(plan: &mut Plan, id: TransformId, evaluated: &Evaluated) -> Vec<(S
             let diagnostic = Diagnostic { hint, ..Diagnostic::error(Code::RiemannOutput, message) };
             wrong.push(place_in(&evaluated.files, &placed.at, diagnostic));
         };
+        if !matches!(placed.what, Output::Named(_)) && plan.outputs.len() == OUTPUTS_MAX {
+            error(format!("there are more than {OUTPUTS_MAX} outputs"), None);
+            continue;
+        }
         match &placed.what {
             Output::Graphite { host, port, transport } => {
-                if plan.outputs.len() == OUTPUTS_MAX {
-                    error(format!("there are more than {OUTPUTS_MAX} outputs"), None);
-                    continue;
-                }
                 let to = Endpoint { host: host.to_string(), port: *port };
                 outputs.push(StreamsOutput { id: own(plan, id, graphite(to, *transport)), is_own: true });
             }
-            Output::Post(post) => {
-                if plan.outputs.len() == OUTPUTS_MAX {
-                    error(format!("there are more than {OUTPUTS_MAX} outputs"), None);
-                    continue;
-                }
-                match http(post) {
-                    Ok(kind) => outputs.push(StreamsOutput { id: own(plan, id, kind), is_own: true }),
-                    Err(message) => error(message, None),
-                }
-            }
-            Output::Mail(mailer) => {
-                if plan.outputs.len() == OUTPUTS_MAX {
-                    error(format!("there are more than {OUTPUTS_MAX} outputs"), None);
-                    continue;
-                }
-                match mail(mailer) {
-                    Ok(kind) => outputs.push(StreamsOutput { id: own(plan, id, kind), is_own: true }),
-                    Err(message) => error(message, None),
-                }
-            }
+            Output::Post(post) => match http(post) {
+                Ok(kind) => outputs.push(StreamsOutput { id: own(plan, id, kind), is_own: true }),
+                Err(message) => error(message, None),
+            },
+            Output::Mail(mailer) => match mail(mailer) {
+                Ok(kind) => outputs.push(StreamsOutput { id: own(plan, id, kind), is_own: true }),
+                Err(message) => error(message, None),
+            },
             Output::Riemann { .. } => {
                 error("events cannot be forwarded to another Riemann yet".to_owned(), None);
             }

@@ -1,10 +1,6 @@
 //! Events as streams see them: maps with eight standard fields (spec riemann §3.1).
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
 use arcstr::ArcStr;
-use foldhash::fast::RandomState;
 
 use crate::value::Value;
 
@@ -110,7 +106,7 @@ impl Event {
     }
 
     /// Sets the custom fields of a new event, of which none is a standard one; of those of one name the last one counts, in the place of
-    /// the first. In time that grows with their number, however many there are.
+    /// the first. However many there are, it takes little more than reading them.
     pub fn set_attributes(&mut self, attributes: Vec<(ArcStr, Value)>) {
         const FEW: usize = 16;
         let is_repeated = |at: usize| attributes[..at].iter().any(|(name, _)| *name == attributes[at].0);
@@ -118,18 +114,15 @@ impl Event {
             self.attributes = attributes;
             return;
         }
-        let mut places: HashMap<ArcStr, usize, RandomState> =
-            HashMap::with_capacity_and_hasher(attributes.len(), RandomState::default());
-        self.attributes.clear();
-        for (name, value) in attributes {
-            match places.entry(name.clone()) {
-                Entry::Occupied(place) => self.attributes[*place.get()].1 = value,
-                Entry::Vacant(place) => {
-                    place.insert(self.attributes.len());
-                    self.attributes.push((name, value));
-                }
-            }
+        let mut by_name: Vec<usize> = (0..attributes.len()).collect();
+        by_name.sort_by(|a, b| attributes[*a].0.cmp(&attributes[*b].0).then(a.cmp(b)));
+        let mut last_of: Vec<Option<usize>> = vec![None; attributes.len()];
+        for same in by_name.chunk_by(|a, b| attributes[*a].0 == attributes[*b].0) {
+            last_of[same[0]] = same.last().copied();
         }
+        let kept = last_of.into_iter().enumerate().filter_map(|(first, last)| Some((first, last?)));
+        self.attributes =
+            kept.map(|(first, last)| (attributes[first].0.clone(), attributes[last].1.clone())).collect();
     }
 
     /// Sets a custom field; the caller has made sure that it is none of the standard ones.

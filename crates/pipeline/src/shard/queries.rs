@@ -10,6 +10,7 @@ use std::sync::Arc;
 use model::{EventsBuilder, SourceId};
 use streams::event::Event;
 use streams::index::{Progress, Search, SearchLimits, Stop};
+use streams::query::Query;
 use streams::riemann::record;
 use streams::riemann::watching::Shape;
 use wire::riemann;
@@ -64,7 +65,8 @@ impl IndexQuery {
         }
     }
 
-    fn failed(error: impl Into<String>) -> IndexQuery {
+    /// One that ends with an error.
+    pub fn failed(error: impl Into<String>) -> IndexQuery {
         IndexQuery { error: Some(error.into()), ..IndexQuery::of(0, None) }
     }
 
@@ -166,22 +168,15 @@ fn write(event: &Event, one: &mut EventsBuilder, out: &mut Vec<u8>) {
 
 impl Shard {
     /// Begins a query of a client of that source: over the index of the first config that the source feeds and that has one.
-    pub fn query(&mut self, source: SourceId, text: &str) -> IndexQuery {
+    pub fn query(&mut self, source: SourceId, query: &Arc<Query>) -> IndexQuery {
         let Shard { transforms, sources, .. } = self;
         let Some(source) = sources.get(source.index()) else { return IndexQuery::failed(NO_INDEX) };
         let limits = SearchLimits { results_max: RESULTS_MAX, steps_max: STEPS_MAX };
-        for at in source.transforms.streams() {
-            let Some(streams) =
-                transforms.streams.at_mut(at).filter(|streams| streams.engine.index().is_some())
-            else {
-                continue;
-            };
-            return match streams.engine.search(text, limits) {
-                Ok(search) => IndexQuery::of(at, Some(search)),
-                Err(error) => IndexQuery::failed(error.to_string()),
-            };
-        }
-        IndexQuery::failed(NO_INDEX)
+        let mut searches = source.transforms.streams().filter_map(|at| {
+            let search = transforms.streams.at_mut(at)?.engine.search(query, limits)?;
+            Some(IndexQuery::of(at, Some(search)))
+        });
+        searches.next().unwrap_or_else(|| IndexQuery::failed(NO_INDEX))
     }
 }
 

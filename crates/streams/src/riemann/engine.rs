@@ -28,11 +28,8 @@ use crate::language::evaluation::Evaluation;
 use crate::language::host::{Host, Level};
 use crate::language::load::LoadError;
 use crate::language::machine::Machine;
-use crate::query::{Query, QueryError};
+use crate::query::Query;
 use crate::value::Value;
-
-/// Compiled queries that are kept (spec riemann §5.5).
-const QUERIES_MAX: usize = 64;
 
 /// How a config is loaded.
 #[derive(Clone, Copy, Debug)]
@@ -66,24 +63,11 @@ impl Setup {
     };
 }
 
-/// Why a query has no result.
-#[derive(Debug, thiserror::Error)]
-pub enum SearchError {
-    /// The config has no index.
-    #[error("no index")]
-    NoIndex,
-    /// The text is no query.
-    #[error("{0}")]
-    Query(#[from] QueryError),
-}
-
 /// See the module's header.
 #[derive(Debug)]
 pub struct Engine {
     pub(super) graph: Graph,
     interner: Interner,
-    /// The queries of late, the latest last.
-    queries: Vec<(Box<str>, Arc<Query>)>,
     /// The streams of the config, by what they are when it is loaded again.
     identities: Vec<(Identity, NodeId)>,
     /// The checkpoint under way.
@@ -122,14 +106,7 @@ impl Engine {
         let top: Vec<NodeId> = graph.surroundings.declared.top.iter().map(|top| top.node).collect();
         let nodes: Vec<NodeId> = graph.nodes().collect();
         let identities = graph.identities(&top, &nodes);
-        Ok(Engine {
-            graph,
-            interner: Interner::new(setup.seed),
-            queries: Vec::new(),
-            identities,
-            saving: None,
-            is_changed: true,
-        })
+        Ok(Engine { graph, interner: Interner::new(setup.seed), identities, saving: None, is_changed: true })
     }
 
     /// What the config has declared.
@@ -228,22 +205,17 @@ impl Engine {
         self.graph.evaluation.host.take_lines()
     }
 
-    /// Begins a search of the index.
-    ///
-    /// # Errors
-    /// If the text is no query, or there is no index.
-    pub fn search(&mut self, text: &str, limits: SearchLimits) -> Result<Search, SearchError> {
-        let Some(index) = &self.graph.surroundings.index else { return Err(SearchError::NoIndex) };
-        let query = compiled(&mut self.queries, text)?;
-        Ok(Search::new(&query, index, limits))
+    /// Begins a search of the index; none without an index.
+    pub fn search(&self, query: &Arc<Query>, limits: SearchLimits) -> Option<Search> {
+        self.index().map(|index| Search::new(query, index, limits))
     }
 
-    /// From now on, events of that channel that match the query are effects, [`Effect::Published`].
+    /// From now on, events of that channel that match the query are effects, [`Effect::Published`], until it is ended by its owner or by
+    /// [`Effect::WatchEnded`].
     ///
     /// # Errors
-    /// If the text is no query, or there are too many.
-    pub fn watch(&mut self, channel: &str, text: &str) -> Result<WatchId, WatchError> {
-        let query = compiled(&mut self.queries, text)?;
+    /// If there are too many.
+    pub fn watch(&mut self, channel: &str, query: Arc<Query>) -> Result<WatchId, WatchError> {
         self.graph.surroundings.watches.add(channel, query)
     }
 
@@ -329,18 +301,4 @@ impl Engine {
     pub fn var(&self, namespace: &str, name: &str) -> Option<Value> {
         self.graph.evaluation.world.intern(&ArcStr::from(namespace), &ArcStr::from(name)).get()
     }
-}
-
-/// A query that was compiled lately, or is compiled now.
-fn compiled(queries: &mut Vec<(Box<str>, Arc<Query>)>, text: &str) -> Result<Arc<Query>, QueryError> {
-    let known = queries.iter().position(|(known, _)| **known == *text);
-    let (text, query) = match known {
-        Some(at) => queries.remove(at),
-        None => (text.into(), Arc::new(Query::new(text)?)),
-    };
-    if queries.len() == QUERIES_MAX {
-        queries.remove(0);
-    }
-    queries.push((text, Arc::clone(&query)));
-    Ok(query)
 }

@@ -106,9 +106,12 @@ fn note(graph: &mut Graph, channel: &Value, value: &Value) {
     let is_expired = matches!(event.get(Field::State), Value::Text(state) if state == "expired");
     let is_map = is_expired || !matches!(value, Value::Event(_));
     let shape = if is_map { Shape::Map } else { Shape::Record };
-    let watches = surroundings.watches.matching(channel, &event);
+    let (watches, ended) = surroundings.watches.matching(channel, &event);
     if !watches.is_empty() {
         surroundings.effect(Effect::Published { watches, event, shape });
+    }
+    if let Some(ended) = ended {
+        surroundings.effect(Effect::WatchEnded { watch: ended });
     }
 }
 

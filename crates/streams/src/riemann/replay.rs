@@ -125,7 +125,7 @@ impl Replay {
         for effect in self.engine.effects() {
             let (output, what) = match effect {
                 // Nobody subscribes.
-                Effect::Published { .. } => continue,
+                Effect::Published { .. } | Effect::WatchEnded { .. } => continue,
                 Effect::Line { output, line } => (output, line.trim_end().to_owned()),
                 Effect::Event { output, event } => {
                     (output, json::event_json(&event).unwrap_or_else(|error| format!("an event: {error}")))

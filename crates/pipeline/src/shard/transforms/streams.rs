@@ -333,6 +333,7 @@ impl Streams {
                 Effect::Published { watches, event, shape } => {
                     feeds.publish(&watches, (&event, shape), buffer);
                 }
+                Effect::WatchEnded { watch } => feeds.end(watch),
             }
         }
     }

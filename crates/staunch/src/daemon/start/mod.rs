@@ -198,6 +198,7 @@ async fn assemble(
         management_account: Default::default(),
         carbonlink: CarbonLinkAccount::of_port(ports.carbonlink_at),
         http_account: Default::default(),
+        queries: Default::default(),
         started: now,
         healthy: AtomicBool::new(plan.management.iter().all(|management| management.healthy)),
         ready: AtomicBool::new(false),

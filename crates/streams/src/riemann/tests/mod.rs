@@ -115,6 +115,7 @@ impl Running {
             Effect::Published { watches, event, shape } => {
                 format!("{watches:?} {shape:?} {}", rig::show(&Value::Event(event)))
             }
+            Effect::WatchEnded { watch } => format!("{watch:?} has ended"),
             Effect::Event { output, event } => format!("{} {}", output.0, rig::show(&Value::Event(event))),
         };
         self.engine.effects().map(shown).collect()
