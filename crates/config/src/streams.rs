@@ -29,7 +29,7 @@ use crate::plan::{
 pub struct Evaluated {
     /// What it asked for.
     pub files: Arc<Files>,
-    /// Its streams, for whoever runs it; none if it has mistakes.
+    /// Its streams, for the shard that runs them; none if it has mistakes.
     pub engine: LoadedEngine,
     /// What it declared; none if it has mistakes.
     pub declared: Option<Declared>,
