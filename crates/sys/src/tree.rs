@@ -104,6 +104,11 @@ impl Tree {
 
     /// `NotFound` only if the root is the one that was opened.
     fn reason(&self, error: io::Error) -> DiskError {
+        // A link to itself, or a name that is too long for this file system: nothing is wrong with the disk.
+        #[cfg(unix)]
+        if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENAMETOOLONG)) {
+            return DiskError::NotAFile;
+        }
         match reason(error) {
             DiskError::NotFound => self.check_in_place().err().unwrap_or(DiskError::NotFound),
             // A file where the path has a folder.
