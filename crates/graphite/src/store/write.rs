@@ -204,7 +204,9 @@ impl Store {
             Ok(file) => {
                 let file = if self.options.lock { lock_in(tree, &path, file) } else { Ok(file) };
                 let file = file.map_err(FileError::Disk);
-                file.and_then(|file| kept::open(file, &mut writer.kept, space, wanted_header))
+                file.and_then(|file| {
+                    kept::open(file, &mut writer.kept, (space, self.options.lock), wanted_header)
+                })
             }
             Err(DiskError::NotFound) => {
                 writer.kept = None;
