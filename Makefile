@@ -57,6 +57,7 @@ test:
 	@$(STEP) graphite-web compat/graphite_web.py --requests 200
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py
+	@$(STEP) riemann-clients compat/clients/riemann.py
 	@$(STEP) docs $(MAKE) --no-print-directory docs
 	@$(STEP) fuzz cargo xtask fuzz --seconds 10
 	@$(STEP) instructions cargo xtask instructions

@@ -13,6 +13,7 @@ use streams::position::Position;
 use streams::riemann::declared::{Declared, Mailer, Output, Post, PostForm, Server, TimeUnit, Transport};
 use streams::riemann::engine::{Engine, Setup};
 use streams::riemann::files::{Files, Reader, Recorded};
+use streams::riemann::parts::Part;
 use wire::graphite::Namespace;
 use wire::influxdb::Precision;
 
@@ -75,6 +76,13 @@ fn evaluate_as(main: &str, reader: Box<dyn Reader>, setup: Setup) -> Evaluated {
         }
     };
     Evaluated { files, engine, declared, said }
+}
+
+/// The streams of a config that was evaluated, with their places: which run natively. None if it has mistakes.
+pub fn parts(files: &Files, now_us: i64) -> Vec<Part> {
+    let host = Box::new(Recorded::new(files.clone(), 0));
+    let loaded = Engine::load(&files.main, host, Setup { now_us, ..Setup::DEFAULT });
+    loaded.map_or_else(|_mistakes| Vec::new(), |mut engine| engine.parts())
 }
 
 /// A diagnostic at its place, with its file: the main one if the place is unknown.
@@ -170,10 +178,17 @@ fn parsers(plan: &Plan, id: TransformId, evaluated: &Evaluated) -> Vec<(String, 
         sockets.any(|(at, datagrams)| at.port() == server.listen().port && datagrams == is_datagram)
     };
     let reads = |source: &SourcePlan, server: &Server| {
-        let SourceKind::Riemann(riemann) = &source.kind else { return false };
+        let encoding = match &source.kind {
+            SourceKind::Riemann(riemann) => riemann.encoding,
+            // Its points become the events of those lines.
+            SourceKind::Graphite(_) => RiemannEncoding::Graphite,
+            // Of OpenTSDB's lines, points keep the tags apart from the name.
+            SourceKind::OpenTsdb | SourceKind::Statsd(_) => return false,
+            SourceKind::Own(_) | SourceKind::RelayOwn(_) | SourceKind::CarbonOwn(_) => return false,
+        };
         match server {
-            Server::Graphite { .. } => riemann.encoding == RiemannEncoding::Graphite,
-            Server::Opentsdb { .. } => riemann.encoding == RiemannEncoding::Opentsdb,
+            Server::Graphite { .. } => encoding == RiemannEncoding::Graphite,
+            Server::Opentsdb { .. } => encoding == RiemannEncoding::Opentsdb,
             Server::Tcp { .. } | Server::Udp { .. } | Server::WebSocket { .. } | Server::Sse { .. } => false,
         }
     };

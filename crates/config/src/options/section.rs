@@ -145,8 +145,8 @@ sections! {
         "One rule of a relay. With `into` it is a rewrite, with `compute` an aggregation rule, otherwise a route.";
     RelayStatistics: "[transforms.NAME.statistics]",
         "Destination of a relay's own figures.";
-    TransformStreams: Transforms "streams" [Events] => [Events Points],
-        "Runs a Riemann config over events: its streams, index and queries. See [Riemann](riemann.md).";
+    TransformStreams: Transforms "streams" [Events Points] => [Events Points],
+        "Runs a Riemann config over events: its streams, index and queries. Points become events, as in Riemann's `graphite-server`. See [Riemann](riemann.md#points-as-events).";
     OutputGraphite: Outputs "graphite" [Aggregates Points] => [],
         "Sends aggregates to carbon, a relay, or another program with its protocol.";
     OutputGraphiteFile: Outputs "graphite_file" [Aggregates Points] => [],

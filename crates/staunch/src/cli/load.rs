@@ -9,6 +9,8 @@ use std::io::{IsTerminal, Read};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
+use ::streams::riemann::files::Files;
+use ::streams::riemann::parts::Part;
 use anyhow::Context;
 use config::diagnostic::{Code, Diagnostic, Place, Source, has_errors, render_files};
 use config::plan::{ManagementPlan, Plan};
@@ -418,6 +420,11 @@ fn without_plan(
     let said = evaluated.said.clone();
     loaded.add_riemann(file, &evaluated, said, true);
     Ok((evaluated, loaded))
+}
+
+/// The streams of a Riemann config that was evaluated, with their places.
+pub(crate) fn riemann_parts(files: &Files) -> Vec<Part> {
+    streams::parts(files, riemann_files::now_us())
 }
 
 /// The text of a file that a Riemann config loads.

@@ -6,6 +6,7 @@
 //! Not here: what the nodes compute (`nodes`), functions of the config (`language`), the index and the outputs.
 //! Invariants: a node never runs within its own turn; what a child throws ends that child's part only.
 
+mod called;
 mod caught;
 mod children;
 mod hashes;
@@ -24,6 +25,7 @@ use std::ops::Range;
 
 use foldhash::fast::FixedState;
 
+pub use called::Called;
 pub use caught::Caught;
 pub use children::Children;
 pub use id::NodeId;
@@ -91,6 +93,11 @@ pub trait Node: fmt::Debug + Send {
         (0, Vec::new())
     }
 
+    /// The function with which it makes streams for each key.
+    fn maker(&self) -> Option<&Value> {
+        None
+    }
+
     /// Takes back what `save` gave. The node was just started. Anything else leaves it as it is, in whole or in part.
     fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
         let _ = (saved, turn);
@@ -120,6 +127,8 @@ pub struct Graph {
     forms: Vec<u64>,
     /// What made the nodes of the config, and where.
     origins: HashMap<NodeId, (&'static str, Position), FixedState>,
+    /// Of these, those that call a function of the config.
+    called: HashMap<NodeId, Called, FixedState>,
     free: Vec<NodeId>,
     timers: Timers,
     now_us: i64,
@@ -162,6 +171,7 @@ impl Graph {
             slots: Vec::new(),
             forms: Vec::new(),
             origins: HashMap::default(),
+            called: HashMap::default(),
             free: Vec::new(),
             timers: Timers::default(),
             now_us,
@@ -268,6 +278,21 @@ impl Graph {
     /// The constructor of a node that was made while the config was loaded, and where it was called.
     pub fn origin(&self, node: NodeId) -> Option<&(&'static str, Position)> {
         self.origins.get(&node)
+    }
+
+    /// Notes that it calls a function that the config wrote.
+    pub fn set_called(&mut self, node: NodeId, called: Called) {
+        self.called.insert(node, called);
+    }
+
+    /// The function of the config that a node calls, of those that were made while the config was loaded.
+    pub fn called(&self, node: NodeId) -> Option<&Called> {
+        self.called.get(&node)
+    }
+
+    /// The function with which a node makes streams for each key.
+    pub fn maker(&self, node: NodeId) -> Option<&Value> {
+        self.slot(node)?.node.as_ref()?.maker()
     }
 
     /// Removes a node: values for it go nowhere, and its timers are cancelled.

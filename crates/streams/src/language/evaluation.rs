@@ -81,6 +81,11 @@ impl Evaluation {
         (self.loads > 0).then_some(&self.here)
     }
 
+    /// From now on, the places of calls are known, as while a config is loaded.
+    pub fn keep_places(&mut self) {
+        self.loads += 1;
+    }
+
     /// Fills the budget for an event or a timer, unless something runs already: what is nested uses what is left.
     pub fn begin_event(&mut self) {
         if self.loads == 0 && self.budget.depth() == 0 {

@@ -145,6 +145,10 @@ impl Node for By {
         }
     }
 
+    fn maker(&self) -> Option<&Value> {
+        Some(&self.fork)
+    }
+
     fn forks(&self) -> (u64, Vec<NodeId>) {
         let nodes = self.forks.iter().flatten().flat_map(|fork| fork.nodes.all().iter().copied());
         (self.places.len() as u64, nodes.collect())

@@ -4,7 +4,7 @@
 //! - `namespaces`: which names a config knows; `lints`: traps of configs; `dispatch`: events to all top-level streams. `services`, `indexing`, `publishing`, `timing`, `outputs`, `posts`, `mailer`: what they do. [`watching`]: subscribers outside.
 //! - [`state`]: what streams remember, as bytes that outlive the process. [`replay`]: recorded events under virtual time.
 //! - [`files`]: what a config asked of the world while it was loaded. [`mod@record`]: events between batches and the language.
-//! - [`mod@reference`]: the page of all functions.
+//! - [`mod@reference`]: the page of all functions. [`parts`]: which streams run natively.
 //!
 //! Not here: the streams (`nodes`), functions of values only (`libraries`), sockets, queues and files (the daemon).
 
@@ -20,6 +20,7 @@ mod mailer;
 mod namespaces;
 mod options;
 pub mod outputs;
+pub mod parts;
 mod posts;
 mod publishing;
 mod reaper;

@@ -99,6 +99,8 @@ pub(crate) struct AllStreams {
     /// In the order of the plan. None for a config of a plan that was run before, and that could not be evaluated again: it may go by the
     /// time, or by lots.
     all: Vec<Option<Streams>>,
+    /// Buffer for the events of points.
+    pub(super) made: EventsBuilder,
 }
 
 /// One config that runs.
@@ -174,7 +176,7 @@ impl AllStreams {
             account.receive(number as u64);
             let outcome = match self.at_mut(*at) {
                 Some(streams) => {
-                    streams.push((source, events, from, number), outputs, now, out);
+                    streams.push((Some(source), events, from, number), outputs, now, out);
                     Outcome::Aggregated
                 }
                 None => Outcome::Filtered,
@@ -255,14 +257,16 @@ impl Streams {
         }
     }
 
-    fn push(
+    /// Some events of a source, or of results.
+    pub(super) fn push(
         &mut self,
-        (source, events, from, number): (SourceId, EventsView<'_>, usize, usize),
+        (source, events, from, number): (Option<SourceId>, EventsView<'_>, usize, usize),
         outputs: &mut [OutputEncoder],
         now: Now,
         out: &mut Routed,
     ) {
-        let parser = self.parsers.iter().find(|(of, _)| *of == source).map(|(_, parser)| parser.clone());
+        let parser =
+            self.parsers.iter().find(|(of, _)| Some(*of) == source).map(|(_, parser)| parser.clone());
         let now_us = self.clock.read(now);
         // Timers that are due come first: windows end before the events after their end.
         for _ in 0..ROUNDS_BEFORE_EVENTS {
