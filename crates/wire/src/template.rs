@@ -4,7 +4,7 @@
 //! perhaps a filter after `|`. Names other than those of the fields are attributes; what is absent is written as nothing.
 //! Not here: where templates come from (`config`), and what is sent (`request`).
 
-use model::{EventRef, EventTime, ValueRef};
+use model::{EventRef, EventTime, NumberRef, ValueRef};
 
 use crate::report::{event_json_line, event_number_json, event_value_json, numeric_date};
 use crate::text::json_string;
@@ -197,7 +197,7 @@ impl Field {
             Field::Time => write_time(event.time(), filter, out),
             Field::Ttl => {
                 if let Some(ttl_s) = event.ttl_s() {
-                    out.extend_from_slice(ttl_s.to_string().as_bytes());
+                    event_number_json(NumberRef::F32(ttl_s), out);
                 } else if is_json {
                     out.extend_from_slice(b"null");
                 }
@@ -280,9 +280,26 @@ fn percent_encoded(text: &[u8], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use model::{EventsBuilder, NumberRef, TextField};
+    use model::{EventsBuilder, TextField};
 
     use super::*;
+
+    #[test]
+    fn numbers_that_are_none_are_null() {
+        let mut events = EventsBuilder::default();
+        for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut event = events.event();
+            event.metric(NumberRef::F32(number));
+            event.ttl_s(number);
+            event.finish();
+        }
+        let template = Template::parse("[{{metric|json}},{{ttl|json}}]").expect("it is one");
+        for event in events.view().iter() {
+            let mut out = Vec::new();
+            template.render(event, Around::Body, &mut out);
+            assert_eq!(String::from_utf8_lossy(&out), "[null,null]");
+        }
+    }
 
     #[test]
     fn fields_are_written_with_their_filters_and_absent_ones_are_empty() {

@@ -19,11 +19,13 @@ pub enum Limit {
     ForkEvicted,
     /// A value was not passed on, since one event had led to as many passes as may be.
     PushesFull,
+    /// A stream did not get a value, since it had used up what an event may use several times in this second.
+    LeftOut,
 }
 
 impl Limit {
     /// All of them.
-    pub const ALL: [Limit; 8] = [
+    pub const ALL: [Limit; 9] = [
         Limit::WindowFull,
         Limit::FlushedEarly,
         Limit::KeysFull,
@@ -32,6 +34,7 @@ impl Limit {
         Limit::EmptyWindows,
         Limit::ForkEvicted,
         Limit::PushesFull,
+        Limit::LeftOut,
     ];
 
     /// Its name, as the tag of a self-metric.
@@ -45,6 +48,7 @@ impl Limit {
             Limit::EmptyWindows => "empty_windows",
             Limit::ForkEvicted => "fork_evicted",
             Limit::PushesFull => "pushes_full",
+            Limit::LeftOut => "left_out",
         }
     }
 }

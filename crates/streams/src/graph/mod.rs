@@ -13,6 +13,7 @@ mod hashes;
 mod id;
 mod identity;
 mod limits;
+mod overruns;
 mod timers;
 mod turn;
 
@@ -37,10 +38,11 @@ pub use turn::{CHILDREN, Turn};
 use self::caught::CAUGHT_MAX;
 pub(crate) use self::caught::exception_event;
 use self::hashes::Hashes;
+use self::overruns::Overruns;
 use self::timers::Timers;
 use self::turn::To;
 use crate::index;
-use crate::language::error::{EvalError, Outcome};
+use crate::language::error::{EvalError, Outcome, Reason};
 use crate::language::evaluation::Evaluation;
 use crate::object::class;
 use crate::position::Position;
@@ -150,6 +152,7 @@ pub struct Graph {
     rescue: Option<NodeId>,
     caught: Vec<Caught>,
     caught_more: u64,
+    overruns: Overruns,
     limits: Limits,
     counts: Counts,
     hashes: Hashes,
@@ -185,6 +188,7 @@ impl Graph {
             rescue: None,
             caught: Vec::new(),
             caught_more: 0,
+            overruns: Overruns::default(),
             limits: Limits::default(),
             counts: Counts::default(),
             hashes: Hashes::new(0),
@@ -473,6 +477,12 @@ impl Graph {
         id: NodeId,
         run: impl FnOnce(&mut dyn Node, &mut Turn<'_>) -> Outcome<T>,
     ) -> Option<Outcome<T>> {
+        if !self.overruns.is_empty()
+            && let Some(left_out) = self.leave_out(id)
+        {
+            return Some(Err(left_out));
+        }
+        let (steps_before, memory_before) = self.budget_left();
         let slot = self.slot_mut(id)?;
         let Some(mut node) = slot.node.take() else {
             let message = "a stream cannot get an event while it handles one";
@@ -483,6 +493,9 @@ impl Graph {
             Ok(()) => done,
             Err(error) => Err(error),
         };
+        if let Err(error) = &done {
+            self.note_overrun(id, error, (steps_before, memory_before));
+        }
         // What it called may have removed it.
         match self.slot_mut(id) {
             Some(slot) => {
@@ -492,6 +505,48 @@ impl Graph {
             None => self.forks_of(&*node).into_iter().for_each(|node| self.remove(node)),
         }
         Some(done)
+    }
+
+    fn budget_left(&self) -> (u64, u64) {
+        let budget = &self.evaluation.budget;
+        (budget.steps_left(), budget.memory_left())
+    }
+
+    /// What a stream throws that is left out for the rest of the second.
+    #[cold]
+    fn leave_out(&mut self, id: NodeId) -> Option<EvalError> {
+        let now_us = self.now_us;
+        if !self.overruns.leave_out(self.kind_of(id), now_us) {
+            return None;
+        }
+        self.counts.add(Limit::LeftOut, 1);
+        let message =
+            "this stream takes too many steps or too much memory: it is left out for the rest of this second";
+        Some(EvalError::throw(&class::ILLEGAL_STATE, message))
+    }
+
+    /// Counts that a stream ended at a limit, if it is the one that used most of it. Others may only have found that nothing was left.
+    #[cold]
+    fn note_overrun(&mut self, id: NodeId, error: &EvalError, (steps, memory): (u64, u64)) {
+        let (steps_left, memory_left) = self.budget_left();
+        let limits = self.evaluation.event_limits;
+        let is_overrun = match error.reason() {
+            Reason::TooManySteps => steps.saturating_sub(steps_left) > limits.steps / 2,
+            Reason::TooMuchMemory => memory.saturating_sub(memory_left) > limits.memory_bytes / 2,
+            Reason::TooDeep | Reason::Thrown(_) => false,
+        };
+        if is_overrun {
+            let (kind, now_us) = (self.kind_of(id), self.now_us);
+            self.overruns.note(kind, now_us);
+        }
+    }
+
+    /// What the same streams of all forks have in common: their form, or, without one, a number of its own.
+    fn kind_of(&self, id: NodeId) -> u64 {
+        match self.forms.get(id.place()) {
+            Some(0) | None => id.place() as u64,
+            Some(form) => *form,
+        }
     }
 
     /// Gives what was emitted since then to the children.

@@ -11,6 +11,7 @@ use model::{
 };
 
 use crate::event::{Event, Field};
+use crate::index::is_infinity;
 use crate::nodes::fields;
 use crate::number::Number;
 use crate::print::to_str;
@@ -199,8 +200,10 @@ pub fn write(event: &Event, into: &mut EventsBuilder) -> Result<(), EventLimit> 
         Value::Number(time) => record.time(EventTime::Micros(fields::to_us(time))),
         _ => {}
     }
-    if let Value::Number(ttl) = event.get(Field::Ttl) {
-        record.ttl_s(ttl.as_f64() as f32);
+    match event.get(Field::Ttl) {
+        Value::Number(ttl) => record.ttl_s(ttl.as_f64() as f32),
+        ttl if is_infinity(ttl) => record.ttl_s(f32::INFINITY),
+        _ => {}
     }
     match event.get(Field::Tags) {
         Value::Nil => {}
