@@ -333,7 +333,7 @@ impl Daemon {
     pub(crate) fn get(&self, path: &str) -> Answer {
         http::try_get(self.http(), path).unwrap_or_else(|why| {
             // Of a process that has just ended, the last words may still be in the pipe.
-            std::thread::sleep(Duration::from_millis(500));
+            std::thread::sleep(std::time::Duration::from_millis(500));
             let state =
                 std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
             panic!("no answer to GET {path}: {why}\nthe process: {state}\n{}", self.stderr())
