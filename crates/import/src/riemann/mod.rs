@@ -3,6 +3,8 @@
 //! Not here: evaluating it (`config::streams`), and reading its files (`staunch`).
 
 mod parts;
+#[cfg(test)]
+mod tests;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

@@ -3,6 +3,7 @@
 mod carrying;
 mod declaring;
 mod lints;
+mod parts;
 mod posts;
 mod running;
 mod testing;
