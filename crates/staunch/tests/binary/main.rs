@@ -68,6 +68,7 @@ mod riemann;
 mod riemann_config;
 mod riemann_corpus;
 mod riemann_lines;
+mod riemann_output;
 mod riemann_state;
 mod riemann_subscribers;
 mod room;

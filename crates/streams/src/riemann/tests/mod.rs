@@ -1,10 +1,12 @@
 //! Configs that run: events and time in, effects, log and index out.
 
 mod carrying;
+mod clients;
 mod declaring;
 mod lints;
 mod posts;
 mod running;
+mod services;
 mod testing;
 
 use std::any::Any;
