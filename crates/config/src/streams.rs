@@ -1,28 +1,28 @@
 //! Riemann configs of a plan: evaluated, with their mistakes at their places, and their outputs added to the plan.
 //!
 //! Path of a file: [`evaluate`] (reads the files through a [`Reader`], and runs nothing) -> [`attach`] (its outputs become outputs of
-//! the plan). Not here: reading from disk (`staunch`), and what a config's servers become (`import`).
+//! the plan; [`own`]: what they are). Not here: reading from disk (`staunch`), and what a config's servers become (`import`).
+
+mod own;
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
+use deliver::plan::QueueKind;
 use model::TransformId;
 use model::limits::OUTPUTS_MAX;
 use streams::graph::Limits;
 use streams::position::Position;
-use streams::riemann::declared::{Declared, Mailer, Output, Post, PostForm, Server, TimeUnit, Transport};
+use streams::riemann::declared::{Declared, Output, Server, Transport};
 use streams::riemann::engine::{Engine, Setup};
 use streams::riemann::files::{Files, Reader, Recorded};
 use streams::riemann::parts::Part;
-use wire::graphite::Namespace;
-use wire::influxdb::Precision;
 
 use crate::diagnostic::{Code, Diagnostic, Place, nearest};
 use crate::kinds::RecordKind;
 use crate::plan::{
-    Compression, EmailPlan, Endpoint, Feed, GraphiteEncoding, HttpEncoding, HttpOutputPlan, Listen,
-    LoadedEngine, LoadedStreams, OutputKind, OutputPlan, Plan, RiemannEncoding, SourceKind, SourcePlan,
-    StreamsOutput, TransformKind, TransformPlan,
+    Feed, Listen, LoadedEngine, LoadedStreams, OutputKind, OutputPlan, Plan, RiemannEncoding, SYNC_WINDOW_MS,
+    SourceKind, SourcePlan, StreamsOutput, TransformKind, TransformPlan,
 };
 
 /// A config that was evaluated.
@@ -113,48 +113,21 @@ pub fn attach(plan: &mut Plan, id: TransformId, evaluated: &Evaluated) -> Vec<(S
             let diagnostic = Diagnostic { hint, ..Diagnostic::error(Code::RiemannOutput, message) };
             wrong.push(place_in(&evaluated.files, &placed.at, diagnostic));
         };
-        if !matches!(placed.what, Output::Named(_)) && plan.outputs.len() == OUTPUTS_MAX {
-            error(format!("there are more than {OUTPUTS_MAX} outputs"), None);
-            continue;
-        }
-        match &placed.what {
-            Output::Graphite { host, port, transport } => {
-                let to = Endpoint { host: host.to_string(), port: *port };
-                outputs.push(StreamsOutput { id: own(plan, id, graphite(to, *transport)), is_own: true });
+        let found = match (&placed.what, own::kind(&placed.what)) {
+            (Output::Named(name), _) => named(plan, id, name).map(|id| StreamsOutput { id, is_own: false }),
+            (_, Some(Ok(_))) if plan.outputs.len() == OUTPUTS_MAX => {
+                Err((format!("there are more than {OUTPUTS_MAX} outputs"), None))
             }
-            Output::Post(post) => match http(post) {
-                Ok(kind) => outputs.push(StreamsOutput { id: own(plan, id, kind), is_own: true }),
-                Err(message) => error(message, None),
-            },
-            Output::Mail(mailer) => match mail(mailer) {
-                Ok(kind) => outputs.push(StreamsOutput { id: own(plan, id, kind), is_own: true }),
-                Err(message) => error(message, None),
-            },
-            Output::Riemann { .. } => {
-                error("events cannot be forwarded to another Riemann yet".to_owned(), None);
+            (_, Some(Ok(kind))) => {
+                let id = add(plan, id, kind, own::is_notification(&placed.what));
+                Ok(StreamsOutput { id, is_own: true })
             }
-            Output::Named(name) => {
-                let Some(at) = plan.outputs.iter().position(|output| output.name == **name) else {
-                    let near = nearest(name, plan.outputs.iter().map(|output| &*output.name));
-                    let hint = near.map(|near| format!("did you mean \"{near}\"?"));
-                    error(format!("there is no output `{name}`"), hint);
-                    continue;
-                };
-                let output = &mut plan.outputs[at];
-                if !output.kind.takes().contains(&RecordKind::Events) {
-                    error(format!("output `{name}` does not take events"), None);
-                    continue;
-                }
-                if !output.from.contains(&Feed::Transform(id)) {
-                    let transform = &plan.transforms[id.index()].name;
-                    error(
-                        format!("output `{name}` does not take from `{transform}`"),
-                        Some(format!("add \"{transform}\" to its `from`")),
-                    );
-                    continue;
-                }
-                outputs.push(StreamsOutput { id: model::OutputId(at as u16), is_own: false });
-            }
+            (_, Some(Err(message))) => Err((message, None)),
+            (_, None) => continue,
+        };
+        match found {
+            Ok(output) => outputs.push(output),
+            Err((message, hint)) => error(message, hint),
         }
     }
     let parsers = parsers(plan, id, evaluated);
@@ -202,8 +175,28 @@ fn parsers(plan: &Plan, id: TransformId, evaluated: &Evaluated) -> Vec<(String, 
     with_function.collect()
 }
 
-/// Adds an output of the config's own, named after its transform and its endpoint.
-fn own(plan: &mut Plan, transform: TransformId, kind: OutputKind) -> model::OutputId {
+/// The output of the native config with this name. An error has a hint.
+fn named(plan: &Plan, id: TransformId, name: &str) -> Result<model::OutputId, (String, Option<String>)> {
+    let Some(at) = plan.outputs.iter().position(|output| output.name == *name) else {
+        let near = nearest(name, plan.outputs.iter().map(|output| &*output.name));
+        let hint = near.map(|near| format!("did you mean \"{near}\"?"));
+        return Err((format!("there is no output `{name}`"), hint));
+    };
+    let output = &plan.outputs[at];
+    if !output.kind.takes().contains(&RecordKind::Events) {
+        return Err((format!("output `{name}` does not take events"), None));
+    }
+    if !output.from.contains(&Feed::Transform(id)) {
+        let transform = &plan.transforms[id.index()].name;
+        let hint = format!("add \"{transform}\" to its `from`");
+        return Err((format!("output `{name}` does not take from `{transform}`"), Some(hint)));
+    }
+    Ok(model::OutputId(at as u16))
+}
+
+/// Adds an output of the config's own, named after its transform and its endpoint. Notifications wait on disk, so that an alert
+/// survives the end of the process.
+fn add(plan: &mut Plan, transform: TransformId, kind: OutputKind, is_notification: bool) -> model::OutputId {
     let to = kind.destination().map(|to| crate::address::destination_name(&to)).unwrap_or_default();
     let first = format!("{}/{to}", plan.transforms[transform.index()].name);
     let is_free = |name: &String| plan.outputs.iter().all(|output| output.name != *name);
@@ -211,72 +204,12 @@ fn own(plan: &mut Plan, transform: TransformId, kind: OutputKind) -> model::Outp
     let others = (2..).map(|number| format!("{first}-{number}"));
     let name = std::iter::once(first.clone()).chain(others).find(is_free).expect("names are endless");
     let id = model::OutputId(plan.outputs.len() as u16);
-    plan.outputs.push(OutputPlan::new(name, kind, vec![Feed::Transform(transform)]));
+    let mut output = OutputPlan::new(name, kind, vec![Feed::Transform(transform)]);
+    if is_notification {
+        output.queue_kind = QueueKind::Disk { sync_window_ms: SYNC_WINDOW_MS };
+    }
+    plan.outputs.push(output);
     id
-}
-
-/// An output of the mails of a config: each push is a mail.
-fn mail(mailer: &Mailer) -> Result<OutputKind, String> {
-    let mut plan = EmailPlan {
-        smtp: mailer.smtp.to_string(),
-        starttls: mailer.starttls,
-        user: mailer.user.as_ref().map(ToString::to_string),
-        password: mailer.password.as_ref().map(ToString::to_string),
-        from_event: true,
-        events_max: 1,
-        delay_ms: 0,
-        ..EmailPlan::default()
-    };
-    let (is_encrypted, _) = plan.server().map_err(|why| format!("the mail server cannot be used: {why}"))?;
-    if is_encrypted || plan.starttls {
-        plan.tls = Some(Box::default());
-    }
-    Ok(OutputKind::Email(Box::new(plan)))
-}
-
-/// An output of the requests of a config: with Riemann's timeout of 5 s, one for each push.
-fn http(post: &Post) -> Result<OutputKind, String> {
-    let text = |text: &str| text.to_owned();
-    let mut plan = HttpOutputPlan {
-        url: text(&post.url),
-        headers: post.headers.iter().map(|(name, value)| (text(name), text(value))).collect(),
-        encoding: HttpEncoding::Template,
-        body: "{{staunch.body}}".to_owned(),
-        ..HttpOutputPlan::default()
-    };
-    plan.sender.write_timeout_ms = 5_000;
-    if let PostForm::InfluxDb { tags, unit } = &post.form {
-        plan.encoding = HttpEncoding::InfluxDb;
-        plan.tags = tags.iter().map(|tag| text(tag)).collect();
-        plan.precision = match unit {
-            TimeUnit::Seconds => Precision::Seconds,
-            TimeUnit::Milliseconds => Precision::Milliseconds,
-            TimeUnit::Microseconds => Precision::Microseconds,
-        };
-    }
-    let parts = plan.parts().map_err(|why| format!("the URL of the output cannot be used: {why}"))?;
-    plan.target().map_err(|mistake| format!("the URL of the output has a mistake: {}", mistake.what))?;
-    if parts.is_encrypted {
-        plan.tls = Some(Box::default());
-    }
-    Ok(OutputKind::Http(Box::new(plan)))
-}
-
-fn graphite(to: Endpoint, transport: Transport) -> OutputKind {
-    let (namespace, sender) = (Namespace::default(), deliver::plan::SenderPlan::default());
-    match transport {
-        Transport::Tcp => OutputKind::Graphite {
-            to,
-            form: GraphiteEncoding::Lines,
-            namespace,
-            sender,
-            connections: 1,
-            line_bytes_max: OutputKind::LINE_BYTES_MAX,
-            compression: Compression::Plain,
-            tls: None,
-        },
-        Transport::Udp => OutputKind::GraphiteDatagrams { to, syslog: false, namespace, sender },
-    }
 }
 
 /// The files of the configs of a plan that are not evaluated yet, with their transforms.

@@ -41,6 +41,8 @@ enum Filter {
     Json,
     /// Percent-encoded.
     Url,
+    /// Percent-encoded already: in a URL, bytes that may be there are written as they are.
+    Encoded,
     /// Unix milliseconds.
     Milliseconds,
     /// `2023-11-14T22:13:20Z`.
@@ -72,7 +74,7 @@ pub struct Mistake {
 }
 
 /// The filters, for messages.
-const FILTERS: &str = "the filters are json, url, and for the time also ms, iso and date";
+const FILTERS: &str = "the filters are json, url, encoded, and for the time also ms, iso and date";
 
 impl Template {
     /// Compiles a text.
@@ -133,7 +135,8 @@ impl Template {
                     value.clear();
                     field.write(event, *filter, &mut value);
                     match (around, filter) {
-                        (Around::Url, _) | (_, Filter::Url) => percent_encoded(&value, out),
+                        (Around::Url, Filter::Encoded) => percent_encoded(&value, OF_URLS, out),
+                        (Around::Url, _) | (_, Filter::Url) => percent_encoded(&value, b"", out),
                         (Around::Line, _) => {
                             out.extend(
                                 value.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }),
@@ -153,6 +156,7 @@ impl Filter {
             None => Filter::None,
             Some("json") => Filter::Json,
             Some("url") => Filter::Url,
+            Some("encoded") => Filter::Encoded,
             Some("ms") => Filter::Milliseconds,
             Some("iso") => Filter::Iso,
             Some("date") => Filter::Date,
@@ -262,15 +266,18 @@ fn write_time(time: Option<EventTime>, filter: Filter, out: &mut Vec<u8>) {
         Filter::Milliseconds => micros.div_euclid(1_000).to_string(),
         Filter::Iso => numeric_date(shown).replacen(' ', "T", 1) + "Z",
         Filter::Date => numeric_date(shown).chars().take(10).collect::<String>().replace('-', "."),
-        Filter::None | Filter::Json | Filter::Url => seconds.to_string(),
+        Filter::None | Filter::Json | Filter::Url | Filter::Encoded => seconds.to_string(),
     };
     out.extend_from_slice(text.as_bytes());
 }
 
-/// All but the unreserved characters of RFC 3986.
-fn percent_encoded(text: &[u8], out: &mut Vec<u8>) {
+/// Bytes with a meaning in path and query.
+const OF_URLS: &[u8] = b"/%?&=+,:;@!$'()*";
+
+/// All but the unreserved characters of RFC 3986, and `but`.
+fn percent_encoded(text: &[u8], but: &[u8], out: &mut Vec<u8>) {
     for byte in text {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) || but.contains(byte) {
             out.push(*byte);
         } else {
             out.extend_from_slice(format!("%{byte:02X}").as_bytes());
@@ -322,6 +329,8 @@ mod tests {
             ("x{{description}}", Around::Line, "x\"full\" ", "x"),
             ("/w?s={{service}}&h={{host}}", Around::Url, "/w?s=disk%20%2F&h=web%201", "/w?s=s&h="),
             ("{{host|url}}", Around::Body, "web%201", ""),
+            ("/a{{service|encoded}}", Around::Url, "/adisk%20/", "/as"),
+            ("{{host|encoded}}", Around::Body, "web 1", ""),
             (
                 "{{time|ms}} {{time|iso}} {{time|date}}",
                 Around::Body,

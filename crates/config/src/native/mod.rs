@@ -40,6 +40,7 @@ mod packets;
 mod points;
 mod print;
 mod relay;
+mod riemann_output;
 mod sources;
 mod store;
 mod toml;

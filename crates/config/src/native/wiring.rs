@@ -237,7 +237,12 @@ fn feeds<'a>(
         } else {
             if matches!(
                 one.section,
-                Some(Section::OutputEventFile | Section::OutputHttp | Section::OutputEmail)
+                Some(
+                    Section::OutputEventFile
+                        | Section::OutputHttp
+                        | Section::OutputEmail
+                        | Section::OutputRiemann
+                )
             ) && names.named[*at].section == Some(Section::SourceSelf)
             {
                 let message = format!("{} gets nothing from `{name}`", one.whose);

@@ -173,6 +173,7 @@ impl OutputEncoder {
             OutputKind::EventFile { .. } => Form::Events,
             OutputKind::Http(http) => Form::Requests(Box::new(Requests::of_http(http))),
             OutputKind::Email(email) => Form::Requests(Box::new(Requests::of_email(email))),
+            OutputKind::Riemann(riemann) => Form::Requests(Box::new(Requests::of_riemann(riemann))),
         };
         let facts = plan.outputs[id.index()].kind.facts();
         let blocks = if facts.link.connections() > 1 { PARTITIONS } else { 1 };

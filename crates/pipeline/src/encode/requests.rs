@@ -3,12 +3,13 @@
 //! Path of an event: `OutputEncoder::event` -> **[`Requests::event`]** -> a line of `wire::request` in the open block.
 //! Templates are rendered here, so that a queue contains no events, and a sender knows no templates.
 
-use config::plan::{EmailPlan, HttpEncoding, HttpOutputPlan, RECORD_BYTES_MAX};
+use config::plan::{EmailPlan, HttpEncoding, HttpOutputPlan, RECORD_BYTES_MAX, RiemannOutputPlan};
 use model::{CopyOutcome, Dropped, EventRef, Filtered, OutputAccount};
 use wire::influxdb::{self, Precision};
 use wire::mail;
 use wire::report::event_json_line;
 use wire::request::record_line;
+use wire::riemann;
 use wire::template::{Around, Template};
 
 use crate::encode::open_block::{OpenBlock, drop_points};
@@ -28,9 +29,16 @@ pub(crate) struct Requests {
 #[derive(Debug)]
 enum Body {
     Json,
-    InfluxDb { tags: Vec<String>, precision: Precision },
+    InfluxDb {
+        tags: Vec<String>,
+        precision: Precision,
+    },
     Template(Template),
     Mail(Box<MailForm>),
+    /// A field of a message of Riemann: fields one after the other are a message.
+    Riemann {
+        bytes_max: usize,
+    },
 }
 
 /// What the records of mails are made of.
@@ -57,6 +65,13 @@ impl Requests {
             has_recipients: !plan.to.is_empty(),
         };
         Requests { target: None, headers: Vec::new(), body: Body::Mail(Box::new(form)), scratch: Vec::new() }
+    }
+
+    pub(crate) fn of_riemann(plan: &RiemannOutputPlan) -> Requests {
+        let is_udp = plan.to.is_datagram();
+        let bytes_max = if is_udp { RiemannOutputPlan::DATAGRAM_BYTES_MAX } else { RECORD_BYTES_MAX };
+        let body = Body::Riemann { bytes_max };
+        Requests { target: None, headers: Vec::new(), body, scratch: Vec::new() }
     }
 
     pub(crate) fn of_http(plan: &HttpOutputPlan) -> Requests {
@@ -94,6 +109,12 @@ impl Requests {
             }
             Body::Template(template) => template.render(event, Around::Body, &mut self.scratch),
             Body::Mail(form) => return form.event(event, &mut self.scratch, account, open),
+            Body::Riemann { bytes_max } => {
+                riemann::more_events([event], &mut self.scratch);
+                if self.scratch.len() > *bytes_max {
+                    return drop_points(account, Dropped::TooBig, 1);
+                }
+            }
         }
         let mut target = Vec::new();
         if let Some(template) = &self.target {

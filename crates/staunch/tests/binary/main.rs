@@ -69,6 +69,7 @@ mod riemann_config;
 mod riemann_corpus;
 mod riemann_dashboards;
 mod riemann_lines;
+mod riemann_output;
 mod riemann_points;
 mod riemann_state;
 mod riemann_subscribers;

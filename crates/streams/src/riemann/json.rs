@@ -41,11 +41,7 @@ fn push_at(value: &Value, depth: u32, out: &mut String) {
         Value::Number(value) => push_number(value, out),
         Value::Text(text) | Value::Keyword(text) => push_string(text, out),
         Value::Map(map) => {
-            let name = |key: &Value| match key {
-                Value::Keyword(name) => name.to_string(),
-                other => to_str(other),
-            };
-            push_members_at(map.iter().map(|(key, value)| (name(key), value.clone())), depth, out);
+            push_members_at(map.iter().map(|(key, value)| (name_of(key), value.clone())), depth, out);
         }
         Value::Event(event) => push_members_at(members(event), depth, out),
         Value::List(_) | Value::Vector(_) | Value::Set(_) | Value::Seq(_) => {
@@ -59,6 +55,26 @@ fn push_at(value: &Value, depth: u32, out: &mut String) {
             out.push(']');
         }
         other => push_string(&to_str(other), out),
+    }
+}
+
+/// Names and values of a map or an event that are not nil.
+pub(super) fn members_of(value: &Value) -> Vec<(String, Value)> {
+    match value {
+        Value::Event(event) => members(event).collect(),
+        Value::Map(map) => map
+            .iter()
+            .filter(|(_, value)| !value.is_nil())
+            .map(|(key, value)| (name_of(key), value.clone()))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn name_of(key: &Value) -> String {
+    match key {
+        Value::Keyword(name) => name.to_string(),
+        other => to_str(other),
     }
 }
 

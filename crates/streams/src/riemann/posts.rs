@@ -10,17 +10,17 @@ use super::declared::{Output, OutputNumber, Post, PostForm, TimeUnit};
 use super::json;
 use super::options::Options;
 use super::outputs::{declare, events};
+use super::points;
 use super::record;
 use super::services::while_loading;
 use super::surroundings::Effect;
 use crate::event::{Event, Field};
 use crate::graph::{Node, Turn};
-use crate::language::error::{EvalError, Outcome};
+use crate::language::error::Outcome;
 use crate::language::machine::{ANY, Machine};
 use crate::language::namespace::Entry;
 use crate::natives;
 use crate::nodes::fields;
-use crate::object::class;
 use crate::print::to_str;
 use crate::value::Value;
 
@@ -42,7 +42,7 @@ natives! {
 }
 
 /// How events become the body of a request.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Body {
     /// The output writes it; these tags are added to each event.
     InfluxDb {
@@ -69,6 +69,45 @@ enum Body {
         formatter: Value,
     },
     OpsgenieResolve,
+    /// That of a service in another file.
+    Other(Box<dyn Form>),
+}
+
+impl Body {
+    /// Whether it notifies people.
+    fn is_notification(&self) -> bool {
+        match self {
+            Body::InfluxDb { .. } | Body::Elasticsearch { .. } | Body::Datadog => false,
+            Body::Slack { .. }
+            | Body::PagerDuty { .. }
+            | Body::OpsgenieTrigger { .. }
+            | Body::OpsgenieResolve => true,
+            Body::Other(form) => form.is_notification(),
+        }
+    }
+}
+
+/// How the events of a push become requests.
+pub(super) trait Form: std::fmt::Debug + Send {
+    /// The requests, in their order. What `turn` is for: the config's formatters.
+    ///
+    /// # Errors
+    /// What a formatter throws, or events that cannot be written.
+    fn requests(&self, events: &[Value], turn: &mut Turn<'_>) -> Outcome<Vec<Request>>;
+
+    /// Whether they notify people.
+    fn is_notification(&self) -> bool;
+}
+
+/// A request for an output.
+#[derive(Debug)]
+pub(super) struct Request {
+    /// The event that it is about, or the first one.
+    pub(super) of: Value,
+    /// Its body.
+    pub(super) body: String,
+    /// The part of the URL that depends on the event.
+    pub(super) path: Option<String>,
 }
 
 /// A stream that posts.
@@ -85,6 +124,12 @@ impl Node for Posts {
             if let Some(first) = all.first() {
                 let body = slack_body(&all, (formatter, common, words), turn)?;
                 self.send(first, body, None, turn)?;
+            }
+            return Ok(true);
+        }
+        if let Body::Other(form) = &self.body {
+            for Request { of, body, path } in form.requests(&all, turn)? {
+                self.send(&of, body, path, turn)?;
             }
             return Ok(true);
         }
@@ -109,7 +154,7 @@ impl Node for Posts {
                 }
                 Body::OpsgenieTrigger { formatter } => (alert(&event, formatter, turn)?, None),
                 Body::OpsgenieResolve => ("{}".to_owned(), Some(alias(&event))),
-                Body::Slack { .. } => continue,
+                Body::Slack { .. } | Body::Other(_) => continue,
             };
             self.send(&event, body, path, turn)?;
         }
@@ -152,18 +197,44 @@ fn post_with(
     form: PostForm,
     body: Body,
 ) -> Outcome {
-    let what = Output::Post(Box::new(Post { url: url.into(), headers, form }));
-    let output = declare(machine, what, options.at.clone())?;
+    let what = Post { url: url.into(), headers, form, is_notification: body.is_notification() };
+    let output = declare(machine, Output::Post(Box::new(what)), options.at.clone())?;
     Ok(Value::Stream(machine.graph.add(Box::new(Posts { output, body }), &[])))
 }
 
+/// A stream that posts what a form makes of its events.
+pub(super) fn post_form(
+    machine: &mut Machine<'_>,
+    options: &Options,
+    (url, headers): (String, Vec<(ArcStr, ArcStr)>),
+    form: Box<dyn Form>,
+) -> Outcome {
+    post_with(machine, options, (url, headers), PostForm::Body, Body::Other(form))
+}
+
+/// An output of requests, for streams that are made later.
+pub(super) fn declare_post(
+    machine: &mut Machine<'_>,
+    options: &Options,
+    (url, headers): (String, Vec<(ArcStr, ArcStr)>),
+    is_notification: bool,
+) -> Outcome<OutputNumber> {
+    let what = Post { url: url.into(), headers, form: PostForm::Body, is_notification };
+    declare(machine, Output::Post(Box::new(what)), options.at.clone())
+}
+
+/// A stream to such an output.
+pub(super) fn stream_to(machine: &mut Machine<'_>, output: OutputNumber, form: Box<dyn Form>) -> Value {
+    Value::Stream(machine.graph.add(Box::new(Posts { output, body: Body::Other(form) }), &[]))
+}
+
 /// A text that must be there.
-fn needed(options: &Options, key: &str) -> Outcome<ArcStr> {
+pub(super) fn needed(options: &Options, key: &str) -> Outcome<ArcStr> {
     options.text(key)?.ok_or_else(|| options.wrong(format_args!(":{key} is missing")))
 }
 
 /// A text, a keyword or its default.
-fn word(options: &Options, key: &str, default: &'static str) -> Outcome<String> {
+pub(super) fn word(options: &Options, key: &str, default: &'static str) -> Outcome<String> {
     match options.get(key) {
         None => Ok(default.to_owned()),
         Some(Value::Text(word) | Value::Keyword(word)) => Ok(word.to_string()),
@@ -190,29 +261,25 @@ fn influxdb(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
         "insecure",
     ];
     let options = Options::of(machine, "influxdb", arguments, &known)?;
-    if word(&options, "version", "deprecated")? != "deprecated" {
-        return Err(EvalError::throw(
-            &class::UNSUPPORTED,
-            "influxdb: only :version :deprecated is built".to_owned(),
-        ));
-    }
+    let is_new = match &*word(&options, "version", "deprecated")? {
+        "deprecated" => false,
+        "new-stream" => true,
+        _ => return Err(options.wrong(":version must be :deprecated or :new-stream")),
+    };
     if options.is_set("insecure") {
         return Err(options.wrong(":insecure is refused: certificates are always verified"));
     }
-    let (unit, precision) = match &*word(&options, "precision", "seconds")? {
-        "seconds" => (TimeUnit::Seconds, "s"),
-        "milliseconds" => (TimeUnit::Milliseconds, "ms"),
-        "microseconds" => (TimeUnit::Microseconds, "u"),
-        _ => return Err(options.wrong(":precision must be :seconds, :milliseconds or :microseconds")),
-    };
     let host = word(&options, "host", "localhost")?;
     let scheme = word(&options, "scheme", "http")?;
+    if is_new {
+        let place = format!("{scheme}://{host}:{}/write?{{{{{PATH}|encoded}}}}", options.port(8086)?);
+        return points::new_stream(machine, &options, place);
+    }
+    let (unit, precision) = precision(&options)?;
     let db = word(&options, "db", "riemann")?;
     let mut url =
         format!("{scheme}://{host}:{}/write?db={}&precision={precision}", options.port(8086)?, encoded(&db));
-    for (key, parameter) in
-        [("retention", "rp"), ("consistency", "consistency"), ("username", "u"), ("password", "p")]
-    {
+    for (key, parameter) in PARAMETERS {
         if let Some(Value::Text(value) | Value::Keyword(value)) = options.get(key) {
             url.push_str(&format!("&{parameter}={}", encoded(value)));
         }
@@ -234,8 +301,22 @@ fn influxdb(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     post(machine, &options, url, form, Body::InfluxDb { tags })
 }
 
+/// Options that are parameters of a write to InfluxDB, with their names there.
+pub(super) const PARAMETERS: [(&str, &str); 4] =
+    [("retention", "rp"), ("consistency", "consistency"), ("username", "u"), ("password", "p")];
+
+/// `:precision`, and its name in a URL.
+pub(super) fn precision(options: &Options) -> Outcome<(TimeUnit, &'static str)> {
+    match &*word(options, "precision", "seconds")? {
+        "seconds" => Ok((TimeUnit::Seconds, "s")),
+        "milliseconds" => Ok((TimeUnit::Milliseconds, "ms")),
+        "microseconds" => Ok((TimeUnit::Microseconds, "u")),
+        _ => Err(options.wrong(":precision must be :seconds, :milliseconds or :microseconds")),
+    }
+}
+
 /// Of a keyword without its colon.
-fn name_of(value: &Value) -> String {
+pub(super) fn name_of(value: &Value) -> String {
     match value {
         Value::Keyword(name) => name.to_string(),
         other => to_str(other),
@@ -259,31 +340,41 @@ fn elasticsearch(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome 
         "timeout",
     ];
     let options = Options::of(machine, "elasticsearch", given, &known)?;
-    if options.get("username").is_some() {
-        let what = "for a user, write an output of type `http` and use (staunch/output \"NAME\")";
-        return Err(options.wrong(format_args!(":username is not built: {what}")));
-    }
     let endpoint = word(&options, "es-endpoint", "http://127.0.0.1:9200")?;
     let (index, kind) = (word(&options, "es-index", "riemann")?, word(&options, "type", "event")?);
-    let suffix = word(&options, "index-suffix", "-yyyy.MM.dd")?;
-    let suffix = suffix
-        .replace('%', "%%")
-        .replace("yyyy", "%Y")
-        .replace("MM", "%m")
-        .replace("dd", "%d")
-        .replace("HH", "%H");
-    if suffix
-        .replace("%Y", "")
-        .replace("%m", "")
-        .replace("%d", "")
-        .replace("%H", "")
-        .contains(|c: char| c.is_ascii_alphabetic())
-    {
-        return Err(options.wrong(":index-suffix can have yyyy, MM, dd and HH"));
-    }
+    let suffix = index_suffix(&options)?;
     let url =
         format!("{}/{}{{{{{PATH}}}}}/{}", endpoint.trim_end_matches('/'), encoded(&index), encoded(&kind));
-    post(machine, &options, url, PostForm::Body, Body::Elasticsearch { suffix, formatter })
+    let headers = login(&options)?.into_iter().collect();
+    post_with(machine, &options, (url, headers), PostForm::Body, Body::Elasticsearch { suffix, formatter })
+}
+
+/// `:index-suffix`, a pattern of Joda, as a format of jiff.
+pub(super) fn index_suffix(options: &Options) -> Outcome<String> {
+    let suffix = word(options, "index-suffix", "-yyyy.MM.dd")?;
+    const PATTERNS: [(&str, &str); 4] = [("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H")];
+    let (mut format, mut rest) = (suffix.replace('%', "%%"), suffix);
+    for (pattern, of_jiff) in PATTERNS {
+        format = format.replace(pattern, of_jiff);
+        rest = rest.replace(pattern, "");
+    }
+    if rest.contains(|c: char| c.is_ascii_alphabetic()) {
+        return Err(options.wrong(":index-suffix can have yyyy, MM, dd and HH"));
+    }
+    Ok(format)
+}
+
+/// The header of `:username` and `:password`; none without a user.
+pub(super) fn login(options: &Options) -> Outcome<Option<(ArcStr, ArcStr)>> {
+    let Some(user) = options.text("username")? else { return Ok(None) };
+    let password = options.text("password")?.unwrap_or_default();
+    Ok(Some(basic(&user, &password)))
+}
+
+/// The header that names a user to an HTTP server.
+pub(super) fn basic(user: &str, password: &str) -> (ArcStr, ArcStr) {
+    let both = data_encoding::BASE64.encode(format!("{user}:{password}").as_bytes());
+    (literal!("Authorization"), arcstr::format!("Basic {both}"))
 }
 
 fn datadog(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
@@ -325,7 +416,8 @@ fn slack(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 }
 
 /// The header of the body of a form.
-const FORM: (ArcStr, ArcStr) = (literal!("Content-Type"), literal!("application/x-www-form-urlencoded"));
+pub(super) const FORM: (ArcStr, ArcStr) =
+    (literal!("Content-Type"), literal!("application/x-www-form-urlencoded"));
 
 pub(super) fn native(machine: &Machine<'_>, namespace: &str, name: &str) -> Value {
     match machine.world.namespaces().find(namespace, name).map(|named| &named.entry) {
@@ -383,7 +475,7 @@ fn opsgenie(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 }
 
 /// A JSON object of the members that are not nil, and of those of a map, which count where both have one.
-fn object(members: &[(&str, Value)], more: &Value) -> String {
+pub(super) fn object(members: &[(&str, Value)], more: &Value) -> String {
     let given: Vec<(String, Value)> = match more {
         Value::Map(more) => more.iter().map(|(key, value)| (name_of(key), value.clone())).collect(),
         _ => Vec::new(),
@@ -396,21 +488,21 @@ fn object(members: &[(&str, Value)], more: &Value) -> String {
     out
 }
 
-fn field(event: &Value, field: Field) -> Value {
+pub(super) fn field(event: &Value, field: Field) -> Value {
     fields::get(event, field).clone()
 }
 
 /// `2023-11-14T22:13:20.000Z`, or in another format; empty without a time.
-fn moment(event: &Value, format: &str) -> String {
+pub(super) fn moment(event: &Value, format: &str) -> String {
     let time = fields::get(event, Field::Time).as_number().map(fields::to_us);
     let moment = time.and_then(|us| jiff::Timestamp::from_microsecond(us).ok());
     moment.map_or_else(String::new, |moment| moment.strftime(format).to_string())
 }
 
-const ISO: &str = "%Y-%m-%dT%H:%M:%S.000Z";
+pub(super) const ISO: &str = "%Y-%m-%dT%H:%M:%S.000Z";
 
 /// What the formatter makes of an event; nil without one.
-fn formatted(event: &Value, formatter: &Value, turn: &mut Turn<'_>) -> Outcome {
+pub(super) fn formatted(event: &Value, formatter: &Value, turn: &mut Turn<'_>) -> Outcome {
     match formatter {
         Value::Nil => Ok(Value::Nil),
         formatter => turn.call(formatter, std::slice::from_ref(event)),
@@ -476,7 +568,7 @@ fn slack_text(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn named_state(event: &Value) -> String {
+pub(super) fn named_state(event: &Value) -> String {
     let text = |of| to_str(fields::get(event, of));
     let (host, service) = (text(Field::Host), text(Field::Service));
     format!("{host} {service} is {} ({})", text(Field::State), text(Field::Metric))
@@ -558,7 +650,7 @@ fn alias(event: &Value) -> String {
 }
 
 /// Percent-encoded.
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

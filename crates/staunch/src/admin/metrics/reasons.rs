@@ -271,6 +271,7 @@ fn of_output(output: &OutputPlan, is_shared_out: bool) -> LossTable {
         | OutputKind::Console { .. }
         | OutputKind::PerlFile { .. }
         | OutputKind::Packets(_)
+        | OutputKind::Riemann(_)
         | OutputKind::EventFile { .. } => false,
     };
     if leaves_out {

@@ -271,8 +271,8 @@ fn rejected_by_peer(reason: RejectedByPeer) -> &'static str {
     match reason {
         RejectedByPeer::ByPeer => {
             "Of UDP: no process listens at the endpoint, and an ICMP message came back. Start the receiver, or correct `to`. Of requests \
-             (`http`) and mails (`email`): the endpoint will never accept them, as its answer says, which the log quotes once a minute. Correct `url`, \
-             `headers`, the template or `recipients`."
+             (`http`), mails (`email`) and messages (`riemann`): the endpoint will never accept them, as its answer says, which the log quotes once a minute. Correct `url`, \
+             `headers`, the template or `recipients`; of Riemann, the stream that throws."
         }
         RejectedByPeer::SendError => {
             "The log has the system's error. The usual cause is a route or a firewall rule."

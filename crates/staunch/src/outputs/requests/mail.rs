@@ -7,7 +7,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,16 +20,14 @@ use lettre::transport::smtp::client::{AsyncSmtpConnection, AsyncTokioStream};
 use lettre::transport::smtp::commands::{Data, Mail, Quit, Rcpt};
 use lettre::transport::smtp::extension::ClientId;
 use lettre::{Address, Message};
-use model::OutputId;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, ReadBuf};
 use tokio::net::TcpStream;
 use wire::mail::{subject, text_of};
 use wire::request::record;
 
+use super::connecting::{NotConnected, Of, connect, encrypt};
 use super::sent::{Sent, number, quoted};
-use crate::daemon::shared::Shared;
-use crate::outputs::addresses::locator::{Found, Locator};
-use crate::outputs::socket::StreamSocket;
+use crate::outputs::addresses::locator::Locator;
 
 /// Most bytes of the replies before STARTTLS.
 const REPLIES_BYTES_MAX: usize = 16 << 10;
@@ -42,7 +39,7 @@ const HELLO: &str = "localhost";
 pub struct MailPeer {
     plan: EmailPlan,
     /// For TLS: the source of the current settings, read at each connection.
-    shared: (Arc<Shared>, OutputId),
+    shared: Of,
 }
 
 /// Why a mail was not accepted.
@@ -74,9 +71,15 @@ impl Trouble {
     }
 }
 
+impl From<NotConnected> for Trouble {
+    fn from((why, words): NotConnected) -> Trouble {
+        Trouble::failed(why, false, words)
+    }
+}
+
 impl MailPeer {
     /// Not connected yet.
-    pub fn new(plan: &EmailPlan, shared: (Arc<Shared>, OutputId)) -> MailPeer {
+    pub fn new(plan: &EmailPlan, shared: Of) -> MailPeer {
         MailPeer { plan: plan.clone(), shared }
     }
 
@@ -99,7 +102,7 @@ impl MailPeer {
     async fn mail(&self, lines: &[&[u8]], locator: &mut Locator) -> Result<(), Trouble> {
         let message = self.message(lines)?;
         let within = Duration::from_millis(self.plan.sender.connect_timeout_ms);
-        let connected = tokio::time::timeout(within, self.connect(locator, within)).await;
+        let connected = tokio::time::timeout(within, connect(locator, within, &self.shared)).await;
         let stream = connected
             .map_err(|_elapsed| Trouble::failed(Failure::ConnectTimeout, false, "not connected in time"))??;
         let timeout = Duration::from_millis(self.plan.sender.write_timeout_ms);
@@ -133,26 +136,6 @@ impl MailPeer {
         }
         let message = builder.header(ContentType::TEXT_PLAIN).body(texts.join("\n\n\n"));
         message.map_err(|error| Trouble::rejected(format!("it is no mail: {error}")))
-    }
-
-    async fn connect(&self, locator: &mut Locator, within: Duration) -> Result<TcpStream, Trouble> {
-        let addresses = loop {
-            match locator.find() {
-                Found::NotYet => locator.changed().await,
-                Found::Nowhere(why, words) => return Err(Trouble::failed(why, false, words)),
-                Found::Addresses(addresses) => break addresses,
-                Found::Path(_) => return Err(Trouble::failed(Failure::ConnectFailed, false, "no address")),
-            }
-        };
-        let socket = StreamSocket::tcp(&addresses, within).await.map_err(|error| {
-            Trouble::failed(Failure::ConnectFailed, false, tls::words::connecting(&error, "tls.ca"))
-        })?;
-        let account = &self.shared.0.wiring.load().outlets[self.shared.1.index()].account;
-        account.connects.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        match socket {
-            StreamSocket::Tcp(stream) => Ok(stream),
-            StreamSocket::Unix(_) => Err(Trouble::failed(Failure::ConnectFailed, false, "no address")),
-        }
     }
 
     async fn dialogue(&self, stream: TcpStream, message: &Message) -> Result<(), Trouble> {
@@ -200,14 +183,7 @@ impl MailPeer {
         if self.plan.starttls {
             start_tls(&mut stream).await?;
         }
-        // Without the settings nothing is sent, so that nothing is sent in clear text.
-        let settings = self.shared.0.wiring.load().certificates.of_output(self.shared.1);
-        let settings =
-            settings.ok_or_else(|| Trouble::failed(Failure::TlsFailed, false, "no certificates"))?;
-        let connector = tokio_rustls::TlsConnector::from(settings.config);
-        let stream = connector.connect(settings.name, stream).await.map_err(|error| {
-            Trouble::failed(Failure::TlsFailed, false, tls::words::connecting(&error, "tls.ca"))
-        })?;
+        let stream = encrypt(stream, &self.shared).await?;
         // After STARTTLS the server does not greet again, and lettre waits for a greeting.
         let greeting: &[u8] = if self.plan.starttls { b"220 after STARTTLS\r\n" } else { b"" };
         Ok(Box::new(Encrypted { greeting, stream: Box::new(stream) }))

@@ -1,11 +1,13 @@
 //! Configs that run: events and time in, effects, log and index out.
 
 mod carrying;
+mod clients;
 mod declaring;
 mod lints;
 mod parts;
 mod posts;
 mod running;
+mod services;
 mod testing;
 
 use std::any::Any;

@@ -92,11 +92,9 @@ fn a_mailer_sends_one_mail_for_each_push_with_the_functions_of_the_config() {
 #[test]
 fn what_is_not_built_or_missing_is_an_error_at_load() {
     for (call, want) in [
-        ("(influxdb {:version :new-stream})", "only :version :deprecated"),
         ("(influxdb {:insecure true})", ":insecure is refused"),
         ("(datadog {})", ":api-key is missing"),
         ("(slack {:account \"a\"} {})", ":token is missing"),
-        ("(elasticsearch {:username \"a\"})", ":username is not built"),
         ("(elasticsearch {:index-suffix \"-ww\"})", ":index-suffix"),
         ("(pagerduty {:service-key \"k\" :version :v3})", ":v1 or :v2"),
     ] {
