@@ -38,7 +38,7 @@ fn configs_become_native_files_with_a_report_of_their_streams() {
         let (name, text) = corpus::read(&path);
         let included = corpus::files("import/riemann", "clj").into_iter().map(|path| corpus::read(&path));
         let files = included.chain([(name.clone(), text)]).collect();
-        let evaluated = evaluate(&name, Box::new(Folder(files)), 0);
+        let evaluated = evaluate(&name, Box::new(Folder(files)), 0, 1);
         let resolve = |host: &str| host.parse().map_err(|_error| "it is unknown".to_owned());
         let (plan, said) = riemann(PathBuf::from(&name), &evaluated, &resolve);
         let mut got = parts_text(&parts(&evaluated.files, 0));
