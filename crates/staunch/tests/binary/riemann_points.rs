@@ -67,9 +67,9 @@ fn points_of_every_protocol_are_in_the_index_and_have_a_row_for_each_edge() {
         });
     };
     found("service = \"stats_counts.hits\"", 1);
-    found("service = \"stats.gauges.queue\" and metric = 7", 1);
+    found("service = \"stats.gauges.queue\" and metric = 7.0", 1);
     found("host = \"web1\" and service = \"servers.load\" and metric = 0.5", 1);
-    found("host = \"db1\" and service = \"sys.cpu\" and metric = 42", 1);
+    found("host = \"db1\" and service = \"sys.cpu\" and metric > 41 and metric < 43", 1);
     let mut dashboard = Socket::open(daemon.at("dashboards", "tcp"), "/index?query=host+%3D+%22web1%22");
     let event: Value = serde_json::from_str(&dashboard.read().expect("an event")).expect("JSON");
     assert_eq!((&event["dc"], &event["time"]), (&json!("eu"), &json!("2023-11-14T22:13:20.000Z")), "{event}");
