@@ -306,6 +306,11 @@ impl Shard {
         self.transforms.has_results()
     }
 
+    /// When the next timer of streams is due, monotonic nanoseconds: events set timers, between two calls of [`Shard::tick`].
+    pub fn timers_ns(&self) -> u64 {
+        self.transforms.streams.due_ns()
+    }
+
     /// Closes windows that are due and sweeps at most `budget` series of each aggregation. Returns the monotonic
     /// nanosecond of the next work.
     pub fn tick(&mut self, now: Now, budget: usize, out: &mut Routed) -> u64 {

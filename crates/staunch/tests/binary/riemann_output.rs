@@ -205,6 +205,21 @@ fn every_acknowledged_event_arrives_although_the_receiver_is_killed() {
 }
 
 #[test]
+fn timers_that_events_set_run_in_a_config_that_has_no_others() {
+    let mut far = Builder::native(&FAR.replace("LISTEN", "tcp://127.0.0.1:0")).start();
+    let port = far.at("in", "tcp").port();
+    let streams =
+        format!("(streams (batch 10 1/10 (forward (tcp-client {{:host \"127.0.0.1\" :port {port}}}))))");
+    let mut near = Builder::riemann(&config(&streams)).start();
+    // It has nothing to do any more, and no time at which to look.
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    send(near.at("riemann", "tcp"), &["a"]);
+    far.wait_output("events", "delivered", 1);
+    near.stop();
+    far.stop();
+}
+
+#[test]
 fn events_go_encrypted_with_a_certificate_of_the_client() {
     let folder = tempfile::TempDir::new().expect("a folder");
     certificates(folder.path());

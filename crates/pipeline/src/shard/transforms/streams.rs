@@ -114,6 +114,8 @@ pub(crate) struct Streams {
     parsers: Vec<(SourceId, Value)>,
     pub(crate) engine: Box<Engine>,
     clock: Clock,
+    /// When to look at the timers again, monotonic nanoseconds: events set some too.
+    due_ns: u64,
     /// Highest number of a checkpoint.
     pub(crate) saved: Option<u64>,
     /// The id of the checkpoint under way.
@@ -191,6 +193,11 @@ impl AllStreams {
         due_ns.min().unwrap_or(u64::MAX)
     }
 
+    /// When the next timer is due, monotonic nanoseconds.
+    pub(crate) fn due_ns(&self) -> u64 {
+        self.all.iter().flatten().map(|streams| streams.due_ns).min().unwrap_or(u64::MAX)
+    }
+
     /// Whether one of them feeds the output with that index.
     pub(crate) fn feed(&self, output: usize) -> bool {
         self.all.iter().flatten().any(|streams| streams.outputs.contains(&output))
@@ -248,6 +255,7 @@ impl Streams {
                     parsers: parsers(loaded, &engine, wiring.plan),
                     engine,
                     clock,
+                    due_ns: 0,
                     saved,
                     id: 0,
                     feeds,
@@ -286,6 +294,7 @@ impl Streams {
         }
         self.feeds.wake();
         self.log(out);
+        self.due_ns = self.next_ns((now, now_us));
     }
 
     fn tick(&mut self, now: Now, outputs: &mut [OutputEncoder], out: &mut Routed) -> u64 {
@@ -295,11 +304,14 @@ impl Streams {
         self.feeds.wake();
         self.feeds.sweep(&mut self.engine);
         self.log(out);
-        if !is_done {
-            return now.mono_ns;
-        }
+        self.due_ns = if is_done { self.next_ns((now, now_us)) } else { now.mono_ns };
+        self.due_ns
+    }
+
+    /// When to look at the timers again, monotonic nanoseconds.
+    fn next_ns(&self, (now, now_us): (Now, i64)) -> u64 {
         let Some(due_us) = self.engine.next_due_us() else { return u64::MAX };
-        let after_ns = u64::try_from(due_us - now_us).unwrap_or(0).saturating_mul(1_000);
+        let after_ns = u64::try_from(due_us.saturating_sub(now_us)).unwrap_or(0).saturating_mul(1_000);
         now.mono_ns + after_ns.min(LOOK_EVERY_NS)
     }
 

@@ -267,7 +267,10 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(ConnectInfo(ends));
             let origin = origins::allowed(&api.shared, request.headers());
-            let allowed = still_allowed(&api, wrapping).and_then(|()| http::front(&api, &request));
+            let allowed = match still_allowed(&api, wrapping) {
+                Ok(()) => http::front(&api, &request),
+                refused => refused,
+            };
             let mut answer = match allowed {
                 Err(refusal) => refusal,
                 Ok(()) => match hyper::service::Service::call(&router, request).await {

@@ -150,7 +150,7 @@ async fn assemble(
 ) -> anyhow::Result<Assembled> {
     let now = Clock::now();
     let certificates =
-        Certificates::load(&plan, None).map_err(|wrong| anyhow::anyhow!("{}", tls::joined(&wrong)))?;
+        Certificates::load(&plan, None).map_err(|wrong| anyhow::Error::msg(tls::joined(&wrong)))?;
     let accounts = Accounts::default().carried_to(&plan);
     handed.take_up_accounts(&accounts);
     let mut shard = Shard::new(&plan, &accounts, sys::random_seed(), now);

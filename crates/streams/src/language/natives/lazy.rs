@@ -265,7 +265,7 @@ fn cycle(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 fn concat(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     let Some((inner, outer)) = arguments.split_first_mut() else { return Ok(Value::Nil) };
     machine.budget.step(outer.len())?;
-    machine.budget.memory(outer.len() * size_of::<Value>())?;
+    machine.budget.memory(size_of_val(outer))?;
     // The sequences that follow are one list, of which each part has the rest: `(apply concat …)` has many.
     let outer = Value::list(outer.iter_mut().map(std::mem::take));
     flat(machine, &mut [std::mem::take(inner), outer])
