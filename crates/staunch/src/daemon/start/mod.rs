@@ -139,6 +139,10 @@ struct Assembled {
     key_flush_reports: tokio::sync::mpsc::Receiver<KeyFlushReport>,
 }
 
+fn certificates(plan: &Plan) -> anyhow::Result<Certificates> {
+    Certificates::load(plan, None).map_err(|wrong| anyhow::Error::msg(tls::joined(&wrong)))
+}
+
 /// Builds the objects of a plan, with the state from another process.
 async fn assemble(
     plan: Plan,
@@ -149,8 +153,7 @@ async fn assemble(
     startup: &mut Startup<'_>,
 ) -> anyhow::Result<Assembled> {
     let now = Clock::now();
-    let certificates =
-        Certificates::load(&plan, None).map_err(|wrong| anyhow::Error::msg(tls::joined(&wrong)))?;
+    let certificates = certificates(&plan)?;
     let accounts = Accounts::default().carried_to(&plan);
     handed.take_up_accounts(&accounts);
     let mut shard = Shard::new(&plan, &accounts, sys::random_seed(), now);
