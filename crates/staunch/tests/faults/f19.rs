@@ -235,12 +235,12 @@ fn expected(count: u64, services: u64) -> Vec<(String, u64)> {
     add("ten", ended(10, count));
     // A second ends with the first event of the next one.
     add("second", ended(EVENTS_PER_S, count.saturating_sub(1)));
-    let changes = (0..count).filter(|number| {
+    let mut changes = (0..count).filter(|number| {
         let before = number.checked_sub(services).map_or("ok", |before| state(before, services));
         state(*number, services) != before
     });
     // Each service has a counter of its own; the last change is in the index.
-    add("changes", changes.last().map(|number| number / services / 7));
+    add("changes", changes.next_back().map(|number| number / services / 7));
     for fork in 0..services.min(count) {
         let sum = (fork..count).step_by(services as usize).sum::<u64>();
         add(&format!("fork-s{fork}"), Some(sum));
