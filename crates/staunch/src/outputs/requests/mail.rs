@@ -93,7 +93,7 @@ impl MailPeer {
             Ok(()) => (Answer::Accepted, None),
             Err(Trouble { answer, words }) => (answer, Some(words)),
         };
-        Sent { records: number(same), answer, words }
+        Sent { records: number(same), answer, is_doubled: false, words }
     }
 
     async fn mail(&self, lines: &[&[u8]], locator: &mut Locator) -> Result<(), Trouble> {
