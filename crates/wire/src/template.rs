@@ -5,6 +5,7 @@
 //! Not here: where templates come from (`config`), and what is sent (`request`).
 
 use model::{EventRef, EventTime, ValueRef};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::report::{event_json_line, event_number_json, event_value_json, numeric_date};
 use crate::text::json_string;
@@ -41,6 +42,8 @@ enum Filter {
     Json,
     /// Percent-encoded.
     Url,
+    /// The same, but it may have several parts of a path, and a query.
+    Path,
     /// Unix milliseconds.
     Milliseconds,
     /// `2023-11-14T22:13:20Z`.
@@ -71,8 +74,13 @@ pub struct Mistake {
     pub hint: &'static str,
 }
 
+/// All but the unreserved characters of RFC 3986.
+const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// The same without those between the parts of a path and of a query.
+const OF_PATHS: AsciiSet = RESERVED.remove(b'/').remove(b'?').remove(b'=').remove(b'&');
+
 /// The filters, for messages.
-const FILTERS: &str = "the filters are json, url, and for the time also ms, iso and date";
+const FILTERS: &str = "the filters are json, url, path, and for the time also ms, iso and date";
 
 impl Template {
     /// Compiles a text.
@@ -133,7 +141,8 @@ impl Template {
                     value.clear();
                     field.write(event, *filter, &mut value);
                     match (around, filter) {
-                        (Around::Url, _) | (_, Filter::Url) => percent_encoded(&value, out),
+                        (_, Filter::Path) => out.extend(encoded(&value, &OF_PATHS)),
+                        (Around::Url, _) | (_, Filter::Url) => out.extend(encoded(&value, &RESERVED)),
                         (Around::Line, _) => {
                             out.extend(
                                 value.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }),
@@ -153,6 +162,7 @@ impl Filter {
             None => Filter::None,
             Some("json") => Filter::Json,
             Some("url") => Filter::Url,
+            Some("path") => Filter::Path,
             Some("ms") => Filter::Milliseconds,
             Some("iso") => Filter::Iso,
             Some("date") => Filter::Date,
@@ -217,6 +227,10 @@ impl Field {
     }
 }
 
+fn encoded<'v>(value: &'v [u8], set: &'static AsciiSet) -> impl Iterator<Item = u8> + use<'v> {
+    percent_encode(value, set).flat_map(str::bytes)
+}
+
 fn write_text(text: &str, is_json: bool, out: &mut Vec<u8>) {
     if !is_json {
         return out.extend_from_slice(text.as_bytes());
@@ -262,20 +276,9 @@ fn write_time(time: Option<EventTime>, filter: Filter, out: &mut Vec<u8>) {
         Filter::Milliseconds => micros.div_euclid(1_000).to_string(),
         Filter::Iso => numeric_date(shown).replacen(' ', "T", 1) + "Z",
         Filter::Date => numeric_date(shown).chars().take(10).collect::<String>().replace('-', "."),
-        Filter::None | Filter::Json | Filter::Url => seconds.to_string(),
+        Filter::None | Filter::Json | Filter::Url | Filter::Path => seconds.to_string(),
     };
     out.extend_from_slice(text.as_bytes());
-}
-
-/// All but the unreserved characters of RFC 3986.
-fn percent_encoded(text: &[u8], out: &mut Vec<u8>) {
-    for byte in text {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
-            out.push(*byte);
-        } else {
-            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
-        }
-    }
 }
 
 #[cfg(test)]
@@ -305,6 +308,7 @@ mod tests {
             ("x{{description}}", Around::Line, "x\"full\" ", "x"),
             ("/w?s={{service}}&h={{host}}", Around::Url, "/w?s=disk%20%2F&h=web%201", "/w?s=s&h="),
             ("{{host|url}}", Around::Body, "web%201", ""),
+            ("/a{{service|path}}?b={{host|path}}", Around::Url, "/adisk%20/?b=web%201", "/as?b="),
             (
                 "{{time|ms}} {{time|iso}} {{time|date}}",
                 Around::Body,

@@ -169,8 +169,8 @@ fn events_share_a_mail_with_the_default_subject_and_text() {
     for line in [
         "Subject: web1 cpu and disk\r\n",
         "To: a@ops.test, b@ops.test\r\n",
-        "At 2023-11-14 22:13:20 UTC\r\nweb1 cpu  ()\r\n",
-        "text\r\n\r\n\r\nAt 2023-11-14 22:13:20 UTC\r\nweb1 disk  ()\r\n",
+        "At Tue Nov 14 22:13:20 UTC 2023\r\nweb1 cpu  ()\r\n",
+        "text\r\n\r\n\r\nAt Tue Nov 14 22:13:20 UTC 2023\r\nweb1 disk  ()\r\n",
     ] {
         assert!(mail.contains(line), "{line:?} in {mail}");
     }

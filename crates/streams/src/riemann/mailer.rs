@@ -9,8 +9,7 @@ use arcstr::{ArcStr, literal};
 
 use super::declared::{Mailer, Output, OutputNumber};
 use super::options::Options;
-use super::outputs::{declare, events};
-use super::posts::native;
+use super::outputs::{declare, events, native};
 use super::services::while_loading;
 use super::surroundings::Effect;
 use crate::event::{Event, Field};

@@ -14,7 +14,6 @@ pub mod engine;
 pub mod files;
 mod indexing;
 mod instrumentation;
-mod json;
 mod lints;
 mod mailer;
 mod namespaces;
