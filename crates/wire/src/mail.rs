@@ -52,6 +52,11 @@ pub fn push_text(event: EventRef<'_>, skip: &[&str], out: &mut Vec<u8>) {
     out.extend_from_slice(whole.as_bytes());
 }
 
+/// The addresses of a list with commas.
+pub fn addresses(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|address| !address.is_empty())
+}
+
 /// Appends a record: what a subject needs of the event, and its text.
 pub fn push_record(event: EventRef<'_>, text: &[u8], out: &mut Vec<u8>) {
     for part in [event.host(), event.service(), event.state()] {

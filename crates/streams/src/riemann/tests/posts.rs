@@ -126,6 +126,30 @@ fn a_mailer_sends_one_mail_for_each_push_with_the_functions_of_the_config() {
 }
 
 #[test]
+fn a_mail_has_copies_and_other_senders_and_a_limit_of_recipients() {
+    let config = "(def email (mailer {:host \"m\" :sender \"bounce@h\"} {:cc [\"c@d\" \"e@f\"] :bcc \"g@h\" :reply-to \"ops\"})) (streams (email \"a@b\"))";
+    let mut running = Running::new(config);
+    let notes: Vec<String> = running.engine.declared().notes.iter().map(|note| note.text.clone()).collect();
+    assert_eq!(notes, ["the address `ops` has no domain: it is completed with the name of the machine"]);
+    let Some(Effect::Event { event, .. }) = running.run("s").engine.effects().next() else {
+        panic!("a mail")
+    };
+    let all =
+        ["from", "to", "cc", "bcc", "sender", "reply-to"].map(|name| crate::print::to_str(event.named(name)));
+    assert_eq!(all, ["riemann", "a@b", "c@d,e@f", "g@h", "bounce@h", "ops"]);
+    let most = |count: usize| {
+        format!(
+            "(streams ((mailer {{:host \"m\" :cc \"c@d\"}}) (map (fn [n] (str n \"@b\")) (range {count}))))"
+        )
+    };
+    Running::new(&most(99));
+    let said = mistakes(&most(100));
+    assert!(said.contains("a mail has at most 100 recipients"), "{said}");
+    let said = mistakes("(streams ((mailer {:host \"m\" :reply-to [\"a@b\" \"c@d\"]}) \"e@f\"))");
+    assert!(said.contains(":reply-to must be one address"), "{said}");
+}
+
+#[test]
 fn what_is_not_built_or_missing_is_an_error_at_load() {
     for (call, want) in [
         ("(influxdb {:version :new-stream})", "only :version :deprecated"),
