@@ -190,14 +190,42 @@ fn parsers(plan: &Plan, id: TransformId, evaluated: &Evaluated) -> Vec<(String, 
     with_function.collect()
 }
 
-/// Adds an output of the config's own, named after its transform and its endpoint.
-fn own(plan: &mut Plan, transform: TransformId, kind: OutputKind) -> model::OutputId {
+/// The names of the outputs of a config, in the order of their declarations: those that [`attach`] gives them in a plan without other
+/// outputs, for a transform of this name.
+pub fn output_names(declared: &Declared, transform: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for placed in &declared.outputs {
+        let kind = match &placed.what {
+            Output::Graphite { host, port, transport } => {
+                Some(graphite(Endpoint { host: host.to_string(), port: *port }, *transport))
+            }
+            Output::Post(post) => http(post).ok(),
+            Output::Mail(mailer) => mail(mailer).ok(),
+            Output::Riemann { .. } => None,
+            Output::Named(name) => {
+                names.push(name.to_string());
+                continue;
+            }
+        };
+        let name = kind.map(|kind| own_name(transform, &kind, |name| !names.contains(name)));
+        names.push(name.unwrap_or_default());
+    }
+    names
+}
+
+/// The name of an output of the config's own: its transform and its endpoint.
+fn own_name(transform: &str, kind: &OutputKind, is_free: impl Fn(&String) -> bool) -> String {
     let to = kind.destination().map(|to| crate::address::destination_name(&to)).unwrap_or_default();
-    let first = format!("{}/{to}", plan.transforms[transform.index()].name);
-    let is_free = |name: &String| plan.outputs.iter().all(|output| output.name != *name);
+    let first = format!("{transform}/{to}");
     // Several may have one endpoint.
     let others = (2..).map(|number| format!("{first}-{number}"));
-    let name = std::iter::once(first.clone()).chain(others).find(is_free).expect("names are endless");
+    std::iter::once(first.clone()).chain(others).find(is_free).expect("names are endless")
+}
+
+/// Adds an output of the config's own.
+fn own(plan: &mut Plan, transform: TransformId, kind: OutputKind) -> model::OutputId {
+    let is_free = |name: &String| plan.outputs.iter().all(|output| output.name != *name);
+    let name = own_name(&plan.transforms[transform.index()].name, &kind, is_free);
     let id = model::OutputId(plan.outputs.len() as u16);
     plan.outputs.push(OutputPlan::new(name, kind, vec![Feed::Transform(transform)]));
     id

@@ -227,7 +227,7 @@ pub(crate) struct RiemannArgs {
     /// `start`, the default, `test` or `replay`; then the config [default: riemann.config, or else /etc/riemann/riemann.config].
     #[arg(value_name = "start|test|replay] [FILE")]
     words: Vec<String>,
-    /// With replay: the events, as `event_file` writes them, or messages of Riemann's clients, each after its length.
+    /// With replay: the events, as `event_file` writes them, or messages of Riemann's clients, each after its length; `-` for stdin.
     #[arg(long, value_name = "EVENTS")]
     pub(crate) from: Option<PathBuf>,
     /// With replay: show only what differs from this config.

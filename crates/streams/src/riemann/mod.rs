@@ -26,6 +26,7 @@ pub mod record;
 pub mod reference;
 pub mod replay;
 mod services;
+mod shown;
 pub mod state;
 pub mod surroundings;
 pub mod testing;

@@ -15,6 +15,7 @@ mod file;
 mod key_flush;
 
 pub(crate) use date::{date_time, signed_date_time, unix_days};
+pub(crate) use event::attribute_of;
 
 pub use console::{Console, ConsoleEncoding, DOCUMENT_BYTES_MAX};
 pub use date::{java_date, numeric_date};
