@@ -194,15 +194,34 @@ fn named(plan: &Plan, id: TransformId, name: &str) -> Result<model::OutputId, (S
     Ok(model::OutputId(at as u16))
 }
 
-/// Adds an output of the config's own, named after its transform and its endpoint. Notifications wait on disk, so that an alert
-/// survives the end of the process.
-fn add(plan: &mut Plan, transform: TransformId, kind: OutputKind, is_notification: bool) -> model::OutputId {
+/// The names of the outputs of a config, in the order of their declarations: those that [`attach`] gives them in a plan without other
+/// outputs, for a transform of this name.
+pub fn output_names(declared: &Declared, transform: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for placed in &declared.outputs {
+        let name = match (&placed.what, own::kind(&placed.what)) {
+            (Output::Named(name), _) => name.to_string(),
+            (_, Some(Ok(kind))) => own_name(transform, &kind, |name| !names.contains(name)),
+            (_, Some(Err(_)) | None) => String::new(),
+        };
+        names.push(name);
+    }
+    names
+}
+
+/// The name of an output of the config's own: its transform and its endpoint.
+fn own_name(transform: &str, kind: &OutputKind, is_free: impl Fn(&String) -> bool) -> String {
     let to = kind.destination().map(|to| crate::address::destination_name(&to)).unwrap_or_default();
-    let first = format!("{}/{to}", plan.transforms[transform.index()].name);
-    let is_free = |name: &String| plan.outputs.iter().all(|output| output.name != *name);
+    let first = format!("{transform}/{to}");
     // Several may have one endpoint.
     let others = (2..).map(|number| format!("{first}-{number}"));
-    let name = std::iter::once(first.clone()).chain(others).find(is_free).expect("names are endless");
+    std::iter::once(first.clone()).chain(others).find(is_free).expect("names are endless")
+}
+
+/// Adds an output of the config's own. Notifications wait on disk, so that an alert survives the end of the process.
+fn add(plan: &mut Plan, transform: TransformId, kind: OutputKind, is_notification: bool) -> model::OutputId {
+    let is_free = |name: &String| plan.outputs.iter().all(|output| output.name != *name);
+    let name = own_name(&plan.transforms[transform.index()].name, &kind, is_free);
     let id = model::OutputId(plan.outputs.len() as u16);
     let mut output = OutputPlan::new(name, kind, vec![Feed::Transform(transform)]);
     if is_notification {

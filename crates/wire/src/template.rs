@@ -5,6 +5,7 @@
 //! Not here: where templates come from (`config`), and what is sent (`request`).
 
 use model::{EventRef, EventTime, NumberRef, ValueRef};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::report::{event_json_line, event_number_json, event_value_json, numeric_date};
 use crate::text::json_string;
@@ -73,6 +74,27 @@ pub struct Mistake {
     pub hint: &'static str,
 }
 
+/// All but the unreserved characters of RFC 3986.
+const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// The same without those with a meaning in path and query: for what is encoded already.
+const OF_URLS: AsciiSet = RESERVED
+    .remove(b'/')
+    .remove(b'%')
+    .remove(b'?')
+    .remove(b'&')
+    .remove(b'=')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b':')
+    .remove(b';')
+    .remove(b'@')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*');
+
 /// The filters, for messages.
 const FILTERS: &str = "the filters are json, url, encoded, and for the time also ms, iso and date";
 
@@ -135,8 +157,8 @@ impl Template {
                     value.clear();
                     field.write(event, *filter, &mut value);
                     match (around, filter) {
-                        (Around::Url, Filter::Encoded) => percent_encoded(&value, OF_URLS, out),
-                        (Around::Url, _) | (_, Filter::Url) => percent_encoded(&value, b"", out),
+                        (Around::Url, Filter::Encoded) => out.extend(encoded(&value, &OF_URLS)),
+                        (Around::Url, _) | (_, Filter::Url) => out.extend(encoded(&value, &RESERVED)),
                         (Around::Line, _) => {
                             out.extend(
                                 value.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }),
@@ -221,6 +243,10 @@ impl Field {
     }
 }
 
+fn encoded<'v>(value: &'v [u8], set: &'static AsciiSet) -> impl Iterator<Item = u8> + use<'v> {
+    percent_encode(value, set).flat_map(str::bytes)
+}
+
 fn write_text(text: &str, is_json: bool, out: &mut Vec<u8>) {
     if !is_json {
         return out.extend_from_slice(text.as_bytes());
@@ -269,20 +295,6 @@ fn write_time(time: Option<EventTime>, filter: Filter, out: &mut Vec<u8>) {
         Filter::None | Filter::Json | Filter::Url | Filter::Encoded => seconds.to_string(),
     };
     out.extend_from_slice(text.as_bytes());
-}
-
-/// Bytes with a meaning in path and query.
-const OF_URLS: &[u8] = b"/%?&=+,:;@!$'()*";
-
-/// All but the unreserved characters of RFC 3986, and `but`.
-fn percent_encoded(text: &[u8], but: &[u8], out: &mut Vec<u8>) {
-    for byte in text {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) || but.contains(byte) {
-            out.push(*byte);
-        } else {
-            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
-        }
-    }
 }
 
 #[cfg(test)]

@@ -63,6 +63,10 @@ fn check_addresses(plan: &EmailPlan, fields: &Fields, wrong: &mut Vec<Diagnostic
         if !is_address(to) {
             let message = format!("`{to}` is no address");
             wrong.push(Diagnostic::error(Code::BadValue, message).at(*place).label("name@example.org"));
+        } else if !to.contains('@') {
+            let message = format!("the address `{to}` has no domain");
+            let label = "completed with the name of the machine";
+            wrong.push(Diagnostic::warning(Code::LocalAddress, message).at(*place).label(label));
         }
     }
     if plan.to.len() > EmailPlan::RECIPIENTS_MAX {

@@ -66,7 +66,7 @@ impl EmailPlan {
     pub const TIMEOUT_MS: u64 = 10_000;
 
     /// Most recipients of a mail.
-    pub const RECIPIENTS_MAX: usize = 100;
+    pub const RECIPIENTS_MAX: usize = model::limits::MAIL_RECIPIENTS_MAX;
 
     /// Whether the connection is encrypted from its beginning, and the server.
     ///

@@ -49,11 +49,12 @@ struct MailForm {
     body: Option<Template>,
     /// Attributes replace the options.
     from_event: bool,
-    has_recipients: bool,
+    /// How many recipients the output has.
+    recipients: usize,
 }
 
-/// The attributes that replace options of a mail.
-const OF_MAIL: [&str; 4] = ["from", "to", "subject", "body"];
+/// The attributes that replace options of a mail, or have none.
+const OF_MAIL: [&str; 8] = ["from", "to", "subject", "body", "cc", "bcc", "sender", "reply-to"];
 
 impl Requests {
     pub(crate) fn of_email(plan: &EmailPlan) -> Requests {
@@ -62,7 +63,7 @@ impl Requests {
             subject: compiled(&plan.subject),
             body: compiled(&plan.body),
             from_event: plan.from_event,
-            has_recipients: !plan.to.is_empty(),
+            recipients: plan.to.len(),
         };
         Requests { target: None, headers: Vec::new(), body: Body::Mail(Box::new(form)), scratch: Vec::new() }
     }
@@ -141,12 +142,19 @@ fn push(target: &[u8], headers: &[Vec<u8>], body: &[u8], account: &OutputAccount
 }
 
 impl MailForm {
-    /// A record of a mail: its sender, recipients and subject where they are not those of the output, and its text.
+    /// A record of a mail: its sender, recipients and subject where they are not those of the output, then copies, the sender of the
+    /// envelope and where replies go, if it names any of them; and its text.
     fn event(&self, event: EventRef<'_>, text: &mut Vec<u8>, account: &OutputAccount, open: &mut OpenBlock) {
         let own = |key: &str| event.text_attribute(key).filter(|text| self.from_event && !text.is_empty());
-        let [from, to, own_subject, own_body] = OF_MAIL.map(own);
-        if to.is_none() && !self.has_recipients {
+        let [from, to, own_subject, own_body, cc, bcc, sender, reply_to] = OF_MAIL.map(own);
+        if to.is_none() && self.recipients == 0 {
             return account.pass(CopyOutcome::Filtered(Filtered::Unwanted), 1, 0);
+        }
+        let named = |to: Option<&str>| to.map_or(0, |to| mail::addresses(to).count());
+        if to.map_or(self.recipients, |to| named(Some(to))) + named(cc) + named(bcc)
+            > EmailPlan::RECIPIENTS_MAX
+        {
+            return drop_points(account, Dropped::TooManyRecipients, 1);
         }
         let mut subject = Vec::new();
         match (own_subject, &self.subject) {
@@ -161,7 +169,11 @@ impl MailForm {
         }
         let mut body = Vec::with_capacity(text.len());
         mail::push_record(event, text, &mut body);
-        let headers = [to.unwrap_or("").as_bytes().to_vec(), subject];
+        let mut headers = vec![to.unwrap_or("").as_bytes().to_vec(), subject];
+        let more = [cc, bcc, sender, reply_to];
+        if more.iter().any(Option::is_some) {
+            headers.extend(more.map(|text| text.unwrap_or("").as_bytes().to_vec()));
+        }
         push(from.unwrap_or("").as_bytes(), &headers, &body, account, open);
     }
 }

@@ -228,7 +228,7 @@ pub(crate) struct RiemannArgs {
     /// /etc/riemann/riemann.config].
     #[arg(value_name = "start|test|replay] [FILE")]
     words: Vec<String>,
-    /// With replay: the events, as `event_file` writes them, or messages of Riemann's clients, each after its length.
+    /// With replay: the events, as `event_file` writes them, or messages of Riemann's clients, each after its length; `-` for stdin.
     #[arg(long, value_name = "EVENTS", hide_short_help = true)]
     pub(crate) from: Option<PathBuf>,
     /// With replay: show only what differs from this config.

@@ -573,8 +573,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> Loaded {
 }
 
 pub(crate) fn hostname() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().to_owned()
+    sys::host_name()
 }
 
 /// Applies the addresses of the command line to a plan.

@@ -123,7 +123,8 @@ fn is_expired(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 fn event_to_json(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     let mut event = machine.realize(&arguments[0])?;
     if let Value::Event(event) = &event {
-        return super::cheshire::text(machine, crate::json::event_json(event));
+        return crate::json::charged(&mut machine.budget, |_| crate::json::event_json(event))
+            .map(Value::from);
     }
     let time = crate::json::write::iso_time(fields::get(&event, Field::Time));
     if !time.is_nil() {

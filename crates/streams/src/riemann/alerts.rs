@@ -8,10 +8,10 @@ use std::sync::Arc;
 use arcstr::{ArcStr, literal};
 
 use super::declared::OutputNumber;
-use super::json;
 use super::options::Options;
+use super::outputs::native;
 use super::posts::{
-    FORM, Form, Request, basic, declare_post, encoded, formatted, named_state, native, needed, object,
+    FORM, Form, Request, basic, declare_post, encoded, formatted, json_of, named_state, needed, object,
     post_form, stream_to, word,
 };
 use super::services::while_loading;
@@ -58,25 +58,21 @@ impl Form for Service {
         let mut requests = Vec::new();
         for event in events {
             let body = match self {
-                Service::VictorOps { kind } => alert(event, kind),
+                Service::VictorOps { kind } => alert(event, kind, turn)?,
                 Service::Telegram { options, formatter } => {
                     let text = match formatted(event, formatter, turn)? {
                         Value::Nil => text_of(event),
                         text => to_str(&text),
                     };
-                    object(&[("text", Value::from(text))], options)
+                    object(&[("text", Value::from(text))], options, turn)?
                 }
                 Service::Pushover { token, user, formatter } => {
                     let more = formatted(event, formatter, turn)?;
                     pushed((token, user), event, &more)
                 }
                 Service::Teams { formatter } => match formatted(event, formatter, turn)? {
-                    Value::Nil => card(event),
-                    message => {
-                        let mut body = String::new();
-                        json::push(&message, &mut body);
-                        body
-                    }
+                    Value::Nil => card(event, turn)?,
+                    message => json_of(&message, turn)?,
                 },
             };
             requests.push(Request { of: event.clone(), body, path: None });
@@ -109,7 +105,7 @@ fn victorops(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     Ok(Value::map(streams))
 }
 
-fn alert(event: &Value, kind: &str) -> String {
+fn alert(event: &Value, kind: &str, turn: &mut Turn<'_>) -> Outcome<String> {
     let text = |of| to_str(fields::get(event, of));
     let time = fields::get(event, Field::Time).as_number().map(fields::to_us);
     let members = [
@@ -119,7 +115,7 @@ fn alert(event: &Value, kind: &str) -> String {
         ("state_message", Value::from(text_of(event))),
         ("monitoring_tool", Value::from("riemann".to_owned())),
     ];
-    object(&members, &Value::Nil)
+    object(&members, &Value::Nil, turn)
 }
 
 /// The state, and the description behind it if there is one.
@@ -188,7 +184,7 @@ fn msteams(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     post_form(machine, &options, (url, Vec::new()), Box::new(Service::Teams { formatter }))
 }
 
-fn card(event: &Value) -> String {
+fn card(event: &Value, turn: &mut Turn<'_>) -> Outcome<String> {
     let text = |of| to_str(fields::get(event, of));
     let members = [
         ("@type", Value::from("MessageCard".to_owned())),
@@ -196,7 +192,7 @@ fn card(event: &Value) -> String {
         ("title", Value::from(format!("{} {}", text(Field::Host), text(Field::Service)))),
         ("text", Value::from(text_of(event))),
     ];
-    object(&members, &Value::Nil)
+    object(&members, &Value::Nil, turn)
 }
 
 /// Messages to recipients of their own.

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use arcstr::{ArcStr, literal};
+use arcstr::literal;
 
 use super::declared::{DECLARED_MAX, Output, OutputNumber, Placed};
 use super::options::Options;
@@ -14,6 +14,7 @@ use super::surroundings::Effect;
 use crate::graph::{Node, Turn};
 use crate::language::error::{EvalError, Outcome};
 use crate::language::machine::{ANY, Machine};
+use crate::language::namespace::Entry;
 use crate::natives;
 use crate::nodes::fields;
 use crate::number::Number;
@@ -75,20 +76,18 @@ fn graphite(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     let (port, transport) = (options.port(2003)?, transport(&options)?);
     let path = match options.get("path") {
         Some(path) => path.clone(),
-        None => default_path(machine),
+        None => native(machine, "riemann.graphite", "graphite-path-percentiles"),
     };
     let at = options.at.clone();
     let output = declare(machine, Output::Graphite { host, port, transport }, at)?;
     Ok(Value::Stream(machine.graph.add(Box::new(Points { output, path }), &[])))
 }
 
-/// `graphite-path-percentiles`
-fn default_path(machine: &Machine<'_>) -> Value {
-    let namespaces = machine.world.namespaces();
-    let found = namespaces.find("riemann.graphite", "graphite-path-percentiles");
-    match found.map(|named| &named.entry) {
-        Some(crate::language::namespace::Entry::Native(native)) => Value::Native(native),
-        _ => unreachable!("the namespace riemann.graphite has it"),
+/// A function of Staunch's own.
+pub(super) fn native(machine: &Machine<'_>, namespace: &str, name: &str) -> Value {
+    match machine.world.namespaces().find(namespace, name).map(|named| &named.entry) {
+        Some(Entry::Native(native)) => Value::Native(native),
+        _ => unreachable!("the namespace {namespace} has {name}"),
     }
 }
 
@@ -163,16 +162,5 @@ impl Node for Events {
             turn.graph().surroundings.effect(Effect::Event { output: self.output, event });
         }
         Ok(true)
-    }
-}
-
-/// The name of an output, for messages.
-pub fn name_of(output: &Output) -> ArcStr {
-    match output {
-        Output::Graphite { .. } => literal!("graphite"),
-        Output::Riemann { .. } => literal!("riemann"),
-        Output::Post(_) => literal!("http"),
-        Output::Mail(_) => literal!("mailer"),
-        Output::Named(name) => name.clone(),
     }
 }

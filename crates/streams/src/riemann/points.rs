@@ -9,14 +9,13 @@ use std::sync::Arc;
 use arcstr::{ArcStr, literal};
 
 use super::declared::TimeUnit;
-use super::json;
 use super::options::Options;
 use super::posts::{
-    Form, ISO, PARAMETERS, PATH, Request, basic, encoded, field, formatted, index_suffix, login, moment,
-    name_of, object, post_form, precision, word,
+    Form, ISO, PARAMETERS, PATH, Request, basic, encoded, field, formatted, index_suffix, json_of, login,
+    moment, name_of, object, post_form, precision, word,
 };
 use super::services::while_loading;
-use crate::event::Field;
+use crate::event::{Event, Field};
 use crate::function::Bound;
 use crate::graph::Turn;
 use crate::language::error::{EvalError, Outcome};
@@ -302,6 +301,23 @@ fn prometheus_name(text: &str) -> String {
     if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
 }
 
+/// Names and values of a map or an event that are not nil.
+fn members_of(value: &Value) -> Vec<(String, Value)> {
+    let standard = |event: &Event| {
+        let of = |field: Field| (field.name().to_owned(), event.get(field).clone());
+        Field::ALL.map(of)
+    };
+    let all: Vec<(String, Value)> = match value {
+        Value::Event(event) => {
+            let custom = event.attributes().iter().map(|(name, value)| (name.to_string(), value.clone()));
+            standard(event).into_iter().chain(custom).collect()
+        }
+        Value::Map(map) => map.iter().map(|(key, value)| (name_of(key), value.clone())).collect(),
+        _ => Vec::new(),
+    };
+    all.into_iter().filter(|(_, value)| !value.is_nil()).collect()
+}
+
 impl Pushgateway {
     /// `/host/H/instance/I/tags/T/label/value…`: those that the event has.
     fn labels(&self, event: &Value) -> String {
@@ -325,7 +341,7 @@ impl Pushgateway {
         label("tags", &tags.join(&self.separator));
         // What is not a label in any case: the name, the value, and what is above.
         const KNOWN: [&str; 5] = ["service", "metric", "tags", "host", "instance"];
-        for (name, value) in json::members_of(event) {
+        for (name, value) in members_of(event) {
             if !is_excluded(&name) && !KNOWN.contains(&&*name) {
                 label(&name, &name_of(&value));
             }
@@ -419,7 +435,7 @@ impl Form for Librato {
                 ("value", Value::Number(value)),
                 ("measure_time", in_unit(time_us(event, turn)?, TimeUnit::Seconds).into()),
             ];
-            measured.push(object(&members, &Value::Nil));
+            measured.push(object(&members, &Value::Nil, turn)?);
         }
         let Some(first) = events.first().filter(|_| !measured.is_empty()) else { return Ok(Vec::new()) };
         let body = format!("{{\"{list}\":[{}]}}", measured.join(","));
@@ -438,7 +454,7 @@ fn librato_source(event: &Value) -> Value {
     }
 }
 
-fn annotation(event: &Value, turn: &Turn<'_>) -> Outcome<Request> {
+fn annotation(event: &Value, turn: &mut Turn<'_>) -> Outcome<Request> {
     let title = match fields::named(event, &literal!("title")) {
         Value::Nil => field(event, Field::State),
         title => title.clone(),
@@ -450,7 +466,7 @@ fn annotation(event: &Value, turn: &Turn<'_>) -> Outcome<Request> {
         ("source", librato_source(event)),
         ("start_time", in_unit(time_us(event, turn)?, TimeUnit::Seconds).into()),
     ];
-    let body = object(&members, &Value::Nil);
+    let body = object(&members, &Value::Nil, turn)?;
     Ok(Request { of: event.clone(), body, path: Some(librato_name(&service)) })
 }
 
@@ -534,11 +550,10 @@ impl Bulk {
             let message = format!("`{action}` is no action of a bulk request");
             return Err(EvalError::illegal_argument(message));
         }
-        let mut lines = String::new();
-        json::push_members([(action.clone(), own("es-metadata"))].into_iter(), &mut lines);
+        let mut lines = object(&[(action.as_str(), own("es-metadata"))], &Value::Nil, turn)?;
         lines.push('\n');
         if action != "delete" {
-            json::push(&own("es-source"), &mut lines);
+            lines.push_str(&json_of(&own("es-source"), turn)?);
             lines.push('\n');
         }
         Ok(Some(lines))

@@ -5,20 +5,22 @@
 //! output has connections, retries and the account. Not here: `influxdb`'s lines, which the output writes.
 
 use arcstr::{ArcStr, literal};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use siphasher::sip128::SipHasher13;
 
 use super::declared::{Output, OutputNumber, Post, PostForm, TimeUnit};
-use super::json;
 use super::options::Options;
-use super::outputs::{declare, events};
+use super::outputs::{declare, events, native};
 use super::points;
 use super::record;
 use super::services::while_loading;
 use super::surroundings::Effect;
 use crate::event::{Event, Field};
 use crate::graph::{Node, Turn};
+use crate::json::charged;
+use crate::json::write::{Style, write, write_object};
 use crate::language::error::Outcome;
 use crate::language::machine::{ANY, Machine};
-use crate::language::namespace::Entry;
 use crate::natives;
 use crate::nodes::fields;
 use crate::print::to_str;
@@ -142,7 +144,7 @@ impl Node for Posts {
                 Body::Elasticsearch { suffix, formatter } => {
                     (document(&event, formatter, turn)?, Some(moment(&event, suffix)))
                 }
-                Body::Datadog => match series(&event)? {
+                Body::Datadog => match series(&event, turn)? {
                     Some(body) => (body, None),
                     None => continue,
                 },
@@ -153,7 +155,10 @@ impl Node for Posts {
                     (alert_event(&event, (key, action), (formatter, more), turn)?, None)
                 }
                 Body::OpsgenieTrigger { formatter } => (alert(&event, formatter, turn)?, None),
-                Body::OpsgenieResolve => ("{}".to_owned(), Some(alias(&event))),
+                Body::OpsgenieResolve => {
+                    let close = format!("/{}/close?identifierType=alias", alias(&event));
+                    ("{}".to_owned(), Some(close))
+                }
                 Body::Slack { .. } | Body::Other(_) => continue,
             };
             self.send(&event, body, path, turn)?;
@@ -419,13 +424,6 @@ fn slack(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 pub(super) const FORM: (ArcStr, ArcStr) =
     (literal!("Content-Type"), literal!("application/x-www-form-urlencoded"));
 
-pub(super) fn native(machine: &Machine<'_>, namespace: &str, name: &str) -> Value {
-    match machine.world.namespaces().find(namespace, name).map(|named| &named.entry) {
-        Some(Entry::Native(native)) => Value::Native(native),
-        _ => unreachable!("the namespace {namespace} has {name}"),
-    }
-}
-
 fn pagerduty(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     while_loading(machine, "pagerduty")?;
     let keyword = Value::Keyword(literal!("service-key"));
@@ -462,30 +460,46 @@ fn opsgenie(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     let options = Options::of(machine, "opsgenie", arguments, &["api-key", "body-fn"])?;
     let headers =
         vec![(literal!("Authorization"), ArcStr::from(format!("GenieKey {}", needed(&options, "api-key")?)))];
-    let url = "https://api.opsgenie.com/v2/alerts".to_owned();
+    // Both streams have one output, so that no alert is closed before it is opened.
+    let url = format!("https://api.opsgenie.com/v2/alerts{{{{{PATH}|encoded}}}}");
     let formatter = options.get("body-fn").cloned().unwrap_or_default();
-    let close = format!("{url}/{{{{{PATH}}}}}/close?identifierType=alias");
     let trigger = Body::OpsgenieTrigger { formatter };
-    let trigger = post_with(machine, &options, (url, headers.clone()), PostForm::Body, trigger)?;
-    let resolve = post_with(machine, &options, (close, headers), PostForm::Body, Body::OpsgenieResolve)?;
+    let trigger = post_with(machine, &options, (url.clone(), headers.clone()), PostForm::Body, trigger)?;
+    let resolve = post_with(machine, &options, (url, headers), PostForm::Body, Body::OpsgenieResolve)?;
     Ok(Value::map([
         (Value::Keyword(literal!("trigger")), trigger),
         (Value::Keyword(literal!("resolve")), resolve),
     ]))
 }
 
-/// A JSON object of the members that are not nil, and of those of a map, which count where both have one.
-pub(super) fn object(members: &[(&str, Value)], more: &Value) -> String {
-    let given: Vec<(String, Value)> = match more {
-        Value::Map(more) => more.iter().map(|(key, value)| (name_of(key), value.clone())).collect(),
+/// A JSON object of the members that are not nil, and of those of a map, which count where both have one; within the budget.
+///
+/// # Errors
+/// If it is too long, or a value has no JSON.
+pub(super) fn object(members: &[(&str, Value)], more: &Value, turn: &mut Turn<'_>) -> Outcome<String> {
+    let given: Vec<(String, &Value)> = match more {
+        Value::Map(more) => more.iter().map(|(key, value)| (name_of(key), value)).collect(),
         _ => Vec::new(),
     };
     let is_own = |name: &str| !given.iter().any(|(other, _)| other == name);
     let own = members.iter().filter(|(name, value)| !value.is_nil() && is_own(name));
-    let own: Vec<(String, Value)> = own.map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    let mut out = String::new();
-    json::push_members(own.into_iter().chain(given), &mut out);
-    out
+    let own = own.map(|(name, value)| (*name, value));
+    let all = own.chain(given.iter().map(|(name, value)| (name.as_str(), *value)));
+    charged(&mut turn.graph().evaluation.budget, |bytes_max| write_object(all, Style::plain(bytes_max)))
+}
+
+/// The JSON of a value, within the budget.
+///
+/// # Errors
+/// If it is too long, or a value has no JSON.
+pub(super) fn json_of(value: &Value, turn: &mut Turn<'_>) -> Outcome<String> {
+    charged(&mut turn.graph().evaluation.budget, |bytes_max| write(value, Style::plain(bytes_max)))
+}
+
+/// A map with keywords of the members that are not nil.
+fn map(members: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    let members = members.into_iter().filter(|(_, value)| !value.is_nil());
+    Value::map(members.map(|(name, value)| (Value::keyword(name), value)))
 }
 
 pub(super) fn field(event: &Value, field: Field) -> Value {
@@ -505,7 +519,7 @@ pub(super) const ISO: &str = "%Y-%m-%dT%H:%M:%S.000Z";
 pub(super) fn formatted(event: &Value, formatter: &Value, turn: &mut Turn<'_>) -> Outcome {
     match formatter {
         Value::Nil => Ok(Value::Nil),
-        formatter => turn.call(formatter, std::slice::from_ref(event)),
+        formatter => turn.value_of(formatter, std::slice::from_ref(event)),
     }
 }
 
@@ -519,24 +533,22 @@ fn document(event: &Value, formatter: &Value, turn: &mut Turn<'_>) -> Outcome<St
         ("tags", field(event, Field::Tags)),
         ("@timestamp", Value::from(moment(event, ISO))),
     ];
-    Ok(object(&members, &more))
+    object(&members, &more, turn)
 }
 
 /// None without a metric.
-fn series(event: &Value) -> Outcome<Option<String>> {
-    let Some(metric) = fields::metric(event)? else { return Ok(None) };
+fn series(event: &Value, turn: &mut Turn<'_>) -> Outcome<Option<String>> {
+    let Some(metric) = fields::metric(event)?.cloned() else { return Ok(None) };
     let time_s = fields::time(event)?.map_or(0, fields::to_us).div_euclid(1_000_000);
-    let mut number = String::new();
-    json::push(&Value::Number(metric.clone()), &mut number);
-    let members = [
+    let point = Value::vector([time_s.into(), Value::Number(metric)]);
+    let one = map([
+        ("points", Value::vector([point])),
         ("metric", field(event, Field::Service)),
         ("type", Value::from("gauge".to_owned())),
         ("host", field(event, Field::Host)),
         ("tags", field(event, Field::Tags)),
-    ];
-    let of_event = object(&members, &Value::Nil);
-    let rest = of_event.strip_prefix('{').unwrap_or_default();
-    Ok(Some(format!("{{\"series\":[{{\"points\":[[{time_s},{number}]],{rest}]}}")))
+    ]);
+    object(&[("series", Value::vector([one]))], &Value::Nil, turn).map(Some)
 }
 
 /// The payload as a field of a form.
@@ -550,17 +562,18 @@ fn slack_body(
         Value::Nil => {
             let subject = slack_text(&to_str(&turn.call(&words[0], std::slice::from_ref(&list))?));
             let body = slack_text(&to_str(&turn.call(&words[1], std::slice::from_ref(&list))?));
-            let key = |name: &str| Value::Keyword(ArcStr::from(name));
-            let attachment = Value::map([
-                (key("fallback"), Value::from(subject.clone())),
-                (key("pretext"), Value::from(subject)),
-                (key("text"), Value::from(body)),
+            let attachment = map([
+                ("fallback", Value::from(subject.clone())),
+                ("pretext", Value::from(subject)),
+                ("text", Value::from(body)),
             ]);
-            Value::map([(key("attachments"), Value::vector([attachment]))])
+            map([("attachments", Value::vector([attachment]))])
         }
-        formatter => turn.call(formatter, &[list])?,
+        formatter => turn.value_of(formatter, &[list])?,
     };
-    Ok(format!("payload={}", encoded(&object(common, &more))))
+    let body = format!("payload={}", encoded(&object(common, &more, turn)?));
+    turn.graph().evaluation.budget.text(body.len())?;
+    Ok(body)
 }
 
 /// Slack's own escapes.
@@ -589,7 +602,7 @@ fn incident(
         ("details", event.clone()),
     ];
     let formatted = formatted(event, formatter, turn)?;
-    Ok(object(&own, if formatted.is_nil() { more } else { &formatted }))
+    object(&own, if formatted.is_nil() { more } else { &formatted }, turn)
 }
 
 fn alert_event(
@@ -599,16 +612,13 @@ fn alert_event(
     turn: &mut Turn<'_>,
 ) -> Outcome<String> {
     let payload = match formatted(event, formatter, turn)? {
-        Value::Nil => {
-            let key = |name: &str| Value::Keyword(ArcStr::from(name));
-            Value::map([
-                (key("summary"), Value::from(named_state(event))),
-                (key("source"), field(event, Field::Host)),
-                (key("severity"), field(event, Field::State)),
-                (key("timestamp"), Value::from(moment(event, ISO))),
-                (key("custom_details"), event.clone()),
-            ])
-        }
+        Value::Nil => map([
+            ("summary", Value::from(named_state(event))),
+            ("source", field(event, Field::Host)),
+            ("severity", field(event, Field::State)),
+            ("timestamp", Value::from(moment(event, ISO))),
+            ("custom_details", event.clone()),
+        ]),
         payload => payload,
     };
     let members = [
@@ -617,13 +627,13 @@ fn alert_event(
         ("dedup_key", fields::named(event, &literal!("dedup-key")).clone()),
         ("payload", payload),
     ];
-    Ok(object(&members, more))
+    object(&members, more, turn)
 }
 
 fn alert(event: &Value, formatter: &Value, turn: &mut Turn<'_>) -> Outcome<String> {
     let more = formatted(event, formatter, turn)?;
-    let mut details = String::new();
-    json::push(event, &mut details);
+    let budget = &mut turn.graph().evaluation.budget;
+    let details = charged(budget, |bytes_max| write(event, Style::plain(bytes_max)))?;
     let members = [
         ("message", Value::from(named_state(event))),
         ("alias", Value::from(alias(event))),
@@ -631,7 +641,7 @@ fn alert(event: &Value, formatter: &Value, turn: &mut Turn<'_>) -> Outcome<Strin
         ("tags", field(event, Field::Tags)),
         ("source", field(event, Field::Host)),
     ];
-    Ok(object(&members, &more))
+    object(&members, &more, turn)
 }
 
 /// The same for all events of a host, a service and tags.
@@ -641,22 +651,12 @@ fn alias(event: &Value) -> String {
     tags.sort_unstable();
     let text = |of| to_str(fields::get(event, of));
     let all = format!("{}\0{}\0{}", text(Field::Host), text(Field::Service), tags.join("\0"));
-    // It must be the same in each process, and it is no secret.
-    let hash = |seed| {
-        use std::hash::BuildHasher as _;
-        foldhash::quality::FixedState::with_seed(seed).hash_one(&all)
-    };
-    format!("{:016x}{:016x}", hash(1), hash(2))
+    // The same in each process and release, and no secret.
+    format!("{:032x}", SipHasher13::new().hash(all.as_bytes()).as_u128())
 }
 
-/// Percent-encoded.
+/// Percent-encoded, but for the unreserved characters of RFC 3986.
 pub(super) fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            byte => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, &RESERVED).to_string()
 }

@@ -1,12 +1,11 @@
 //! Channels, and events that go through all top-level streams again (spec riemann §§6.1, 10.7).
 
-use super::record;
 use super::surroundings::{Effect, SUBSCRIPTIONS_MAX};
 use super::watching::Shape;
+use super::{dispatch, record};
 use crate::event::Field;
 use crate::graph::{Graph, Node, Turn};
 use crate::language::error::{EvalError, Outcome, Reason};
-use crate::language::host::Level;
 use crate::language::machine::{ANY, Machine};
 use crate::natives;
 use crate::object::class;
@@ -58,7 +57,7 @@ fn call_rescue(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
             match machine.call(&child, &mut [event.clone()]) {
                 Ok(_) => {}
                 Err(error) if matches!(error.reason(), Reason::Thrown(_)) => {
-                    machine.host.log(Level::Warn, &format!("a stream threw: {error} ({})", error.at()));
+                    dispatch::threw(machine.graph, || format!("a stream threw: {error} ({})", error.at()));
                 }
                 // A limit ends the event, here as everywhere.
                 Err(error) => return Err(error),

@@ -54,6 +54,10 @@ fn servers_addresses_and_templates_are_checked_where_they_are_written() {
             "C004 `@c` is no address: name@example.org at '@c'",
         ),
         (
+            "smtp = 'smtp://h'\nrecipients = ['a@b', 'ops']".to_owned(),
+            "C044 the address `ops` has no domain: completed with the name of the machine at 'ops'",
+        ),
+        (
             format!("smtp = 'smtp://h'\nsubject = '{{{{host'\n{TO}"),
             "C004 `subject` has a mistake at `{{host`: `{{` without `}}` at '{{host'",
         ),

@@ -173,6 +173,7 @@ fn of_source(plan: &Plan, source: &SourcePlan) -> LossTable {
         | Dropped::UnusableFile
         | Dropped::SeriesDeleted
         | Dropped::TooManyCopies
+        | Dropped::TooManyRecipients
         | Dropped::Deleted => false,
     });
     zero(&mut table, "dropped", dropped.map(|reason| reason.word()));
@@ -237,7 +238,7 @@ fn of_edge(transform: &TransformPlan, is_result: bool) -> LossTable {
         Dropped::Stopped | Dropped::TooManyCopies => transform.kind.drops(**reason),
         Dropped::ExchangeFull | Dropped::QueueFull | Dropped::TooOld => false,
         Dropped::NoEndpoint | Dropped::TooBig | Dropped::Damaged | Dropped::DiskFailed => false,
-        Dropped::ByOperator | Dropped::NotANumber | Dropped::Deleted => false,
+        Dropped::ByOperator | Dropped::NotANumber | Dropped::Deleted | Dropped::TooManyRecipients => false,
         Dropped::InFuture | Dropped::BeforeRetention | Dropped::NamesFull => false,
         Dropped::UnusableFile | Dropped::SeriesDeleted => false,
     });
@@ -308,6 +309,7 @@ fn drops(reason: Dropped, output: &OutputPlan, is_shared_out: bool) -> bool {
         Dropped::UnsafeName => takes_results || pickle || stores,
         Dropped::NotANumber => numbers,
         Dropped::Damaged | Dropped::Deleted | Dropped::DiskFailed => on_disk,
+        Dropped::TooManyRecipients => matches!(&output.kind, OutputKind::Email(plan) if plan.from_event),
         Dropped::SeriesMax => caps_series || stores,
         Dropped::InFuture | Dropped::BeforeRetention | Dropped::NamesFull => stores,
         Dropped::UnusableFile | Dropped::SeriesDeleted => stores,

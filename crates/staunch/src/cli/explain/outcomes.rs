@@ -255,6 +255,9 @@ fn dropped(reason: Dropped) -> &'static str {
              delays before this relay, and for a sender whose clock is slow."
         }
         Dropped::TooManyCopies => TOO_MANY_COPIES,
+        Dropped::TooManyRecipients => {
+            "Send the mail to the address of a list, or split the event: its attributes `to`, `cc` and `bcc` have more addresses than a mail may."
+        }
         Dropped::Early => "Check the clock of the sender and the clock of this machine.",
         Dropped::AggregationRuleFull => {
             "Percentiles and medians keep every value of a window, 4,000,000 each at most. Use fewer of them or shorter \

@@ -98,18 +98,23 @@ impl HttpPeer {
         let head = record(lines[0]).head;
         let same = lines.iter().take_while(|line| record(line).head == head).count();
         let body = Bytes::from(self.body(&lines[..same]));
+        let mut is_doubled = false;
         loop {
             match self.attempt(lines[0], body.clone(), locator).await {
                 Ok((status, said)) => {
                     return Sent {
                         records: number(same),
                         answer: status.answer(),
+                        is_doubled,
                         words: Some(status.words(&said)),
                     };
                 }
-                // Once: the next attempt is on a new connection.
-                Err(trouble) if trouble.is_stale => {}
-                Err(trouble) => return Sent::failed(same, trouble.why, trouble.in_doubt, trouble.words),
+                // Once: the next attempt is on a new connection. A server that closes it without an answer may have read the request.
+                Err(trouble) if trouble.is_stale => is_doubled |= trouble.in_doubt,
+                Err(trouble) => {
+                    let failed = Sent::failed(same, trouble.why, trouble.in_doubt, trouble.words);
+                    return Sent { is_doubled, ..failed };
+                }
             }
         }
     }

@@ -125,6 +125,9 @@ pub async fn run(
                 drop(lines);
                 worked(&outlet, since_ns);
                 if let Some(sent) = sent {
+                    if sent.is_doubled {
+                        sender.in_doubt(sent.records);
+                    }
                     sender.on_answer(sent.records, sent.answer, Clock::now());
                     if sent.answer == Answer::Rejected {
                         rejections.note(&sent, &outlet);

@@ -109,7 +109,12 @@ impl RiemannPeer {
             Ok(Err(said)) => said,
             Ok(Ok(())) => {
                 self.settled(records);
-                return Sent { records: number(records), answer: Answer::Accepted, words: None };
+                return Sent {
+                    records: number(records),
+                    answer: Answer::Accepted,
+                    is_doubled: false,
+                    words: None,
+                };
             }
         };
         let before = match &self.refused {
@@ -121,7 +126,7 @@ impl RiemannPeer {
             return Sent::failed(records, Failure::AnswersError, false, Some(said));
         }
         self.settled(records);
-        Sent { records: number(records), answer: Answer::Rejected, words: Some(said) }
+        Sent { records: number(records), answer: Answer::Rejected, is_doubled: false, words: Some(said) }
     }
 
     fn settled(&mut self, records: usize) {
@@ -185,7 +190,9 @@ impl RiemannPeer {
             records += 1;
         }
         match self.send_datagram(&bytes, locator).await {
-            Ok(()) => Sent { records: number(records), answer: Answer::Accepted, words: None },
+            Ok(()) => {
+                Sent { records: number(records), answer: Answer::Accepted, is_doubled: false, words: None }
+            }
             Err((why, words)) => {
                 self.socket = None;
                 Sent::failed(records, why, false, Some(words))

@@ -240,9 +240,13 @@ fn an_event_that_runs_for_ever_ends_at_its_limit() {
 fn streams_of_a_config_call_their_children_and_survive_what_these_throw() {
     let config = "(defn twice [& children] (fn [e] (call-rescue e children) (call-rescue e children)))
         (streams (twice (where (service \"a\") (fn [e] (print \"<1>\"))) (fn [e] (throw (Exception. \"x\"))) (fn [e] (print \"<2>\"))))";
-    let out = Running::new(config).run("a").out();
+    let mut running = Running::new(config);
+    let out = running.run("a").out();
     assert_eq!((out.matches("<1>").count(), out.matches("<2>").count()), (2, 2), "{out}");
     assert_eq!(out.matches("java.lang.Exception: x").count(), 2, "{out}");
+    // They are counted, and there are at most 10 lines in a second.
+    let out = running.run(&"a ".repeat(20)).out();
+    assert_eq!((out.matches("java.lang.Exception: x").count(), running.engine.figures().threw), (8, 42));
 }
 
 #[test]
