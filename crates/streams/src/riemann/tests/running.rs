@@ -296,3 +296,16 @@ fn subscribers_have_a_bounded_number_of_queries() {
     running.engine.unwatch(first);
     assert!(running.engine.watch("c", "true").is_ok());
 }
+
+#[test]
+fn vectors_that_share_their_parts_are_not_sent() {
+    let wide = "(smap (fn [e] (nth (iterate (fn [v] [v v]) [e]) 34))";
+    for output in ["(graphite {:host \"h\"})", "(staunch/output :out)"] {
+        let mut running = Running::new(&format!("(streams {wide} {output}))"));
+        running.run("a,m1t0");
+        assert_eq!(running.effects(), Vec::<String>::new(), "{output}");
+        assert!(running.out().contains("steps"), "{output}");
+        running.run("a,m1t1");
+        assert_eq!(running.engine.figures().threw, 2, "{output}");
+    }
+}
