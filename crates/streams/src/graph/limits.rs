@@ -19,11 +19,15 @@ pub enum Limit {
     ForkEvicted,
     /// A value was not passed on, since one event had led to as many passes as may be.
     PushesFull,
+    /// What streams remember, an event of the index, or a value of one is not in a checkpoint, since it is too large by itself.
+    StateTooLarge,
+    /// What streams remember, or an event of the index, is not in a checkpoint, since that has as many bytes as may be.
+    CheckpointFull,
 }
 
 impl Limit {
     /// All of them.
-    pub const ALL: [Limit; 8] = [
+    pub const ALL: [Limit; 10] = [
         Limit::WindowFull,
         Limit::FlushedEarly,
         Limit::KeysFull,
@@ -32,6 +36,8 @@ impl Limit {
         Limit::EmptyWindows,
         Limit::ForkEvicted,
         Limit::PushesFull,
+        Limit::StateTooLarge,
+        Limit::CheckpointFull,
     ];
 
     /// Its name, as the tag of a self-metric.
@@ -45,6 +51,8 @@ impl Limit {
             Limit::EmptyWindows => "empty_windows",
             Limit::ForkEvicted => "fork_evicted",
             Limit::PushesFull => "pushes_full",
+            Limit::StateTooLarge => "state_too_large",
+            Limit::CheckpointFull => "checkpoint_full",
         }
     }
 }

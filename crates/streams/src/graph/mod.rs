@@ -207,6 +207,11 @@ impl Graph {
         self.len() == 0
     }
 
+    /// Counts that a limit had an effect, so many times.
+    pub(crate) fn count(&mut self, limit: Limit, times: u64) {
+        self.counts.add(limit, times);
+    }
+
     /// The server's clock, in microseconds since 1970.
     pub fn now_us(&self) -> i64 {
         self.now_us

@@ -1,6 +1,7 @@
 //! What streams remember through a reload, a restart and a crash.
 
 use super::Running;
+use crate::graph::Limit;
 use crate::riemann::state::restoring::Restored;
 
 /// A config whose streams say what they have, in the order of these parts.
@@ -117,4 +118,26 @@ fn a_state_that_is_cut_or_damaged_gives_what_came_before() {
         new.engine.restore(std::iter::once(&*damaged));
         push(&mut new, "h", 100);
     }
+}
+
+#[test]
+fn a_value_that_shares_its_parts_is_left_out_and_counted() {
+    let shared = "(assoc e :wide (nth (iterate (fn [v] [v v]) [1]) 34))";
+    let index = format!("(let [index (index)] (streams (smap (fn [e] {shared}) index)))");
+    let window = format!(
+        "(streams (smap (fn [e] {shared}) (moving-event-window 9 (fn [all] (println (count all))))))"
+    );
+    let all = config(&[&index, &window]);
+    let mut old = Running::load(&all, &[]).unwrap();
+    events(&mut old);
+    let mut bytes = Vec::new();
+    old.engine.save_begin(&mut bytes);
+    while old.engine.save_slice(1, &mut bytes).is_none() {}
+    assert!(bytes.len() < 10_000, "{}", bytes.len());
+    assert_eq!(old.engine.counts().of(Limit::StateTooLarge), 5, "two in the index, three in the window");
+    let mut new = Running::load(&all, &[]).unwrap();
+    let restored = new.engine.restore(std::iter::once(&*bytes));
+    assert_eq!((restored.events, restored.is_damaged), (2, false));
+    push(&mut new, "h", 100);
+    assert_eq!(lines(&new), ["4"]);
 }
