@@ -208,6 +208,11 @@ impl Engine {
         dispatch::advance(&mut self.graph, now_us, max)
     }
 
+    /// The clock will be at that time: see [`Graph::step_clock`]. For clocks of machines, before [`Engine::advance`].
+    pub fn step_clock(&mut self, now_us: i64) {
+        self.graph.step_clock(now_us);
+    }
+
     /// When the next timer is due, in microseconds.
     pub fn next_due_us(&self) -> Option<i64> {
         self.graph.next_due_us()

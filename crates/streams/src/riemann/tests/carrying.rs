@@ -141,3 +141,20 @@ fn a_value_that_shares_its_parts_is_left_out_and_counted() {
     push(&mut new, "h", 100);
     assert_eq!(lines(&new), ["4"]);
 }
+
+#[test]
+fn after_a_step_of_the_clock_each_timer_runs_once() {
+    let text = "(every! 1 (fn [] (println 1))) (streams (fill-in 1 {:host \"h\"} (fn [e] (println 2))))";
+    for (gap_s, want) in [(3_600, 7_200), (3_601, 2), (100_000_000, 2)] {
+        let mut running = Running::load(text, &[]).unwrap();
+        let now_us = gap_s * 1_000_000;
+        running.engine.step_clock(now_us);
+        assert!(running.engine.advance(now_us, 10_000), "{gap_s}");
+        assert_eq!(lines(&running).len(), want, "{gap_s}");
+        // They are on the grid of the new time, and the clock is there.
+        assert_eq!(
+            (running.engine.now_us(), running.engine.next_due_us()),
+            (now_us, Some(now_us + 1_000_000))
+        );
+    }
+}
