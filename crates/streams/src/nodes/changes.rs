@@ -155,7 +155,7 @@ impl Node for Stable {
         self.is_stable = state::entry(saved, "stable").is_true();
         self.since = state::number(saved, "since").unwrap_or(Number::Int(0));
         self.queue = state::values(saved, "queue").into();
-        self.timer = state::timer(saved, "timer", self.timer, turn);
+        self.timer = state::timer((saved, "timer"), self.timer, self.dt_us, turn);
         if self.held.is_some() && !self.is_stable && self.timer.is_none() {
             self.timer = Some(turn.set_timer(turn.now_us()));
         }

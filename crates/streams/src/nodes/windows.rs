@@ -260,7 +260,8 @@ impl Node for FixedTime {
     fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
         self.start = state::number(saved, "start");
         self.events = state::values(saved, "events");
-        self.flush = state::timer(saved, "flush", self.flush, turn);
+        let after_us = fields::to_us(&self.length).saturating_add(self.flush_after_us.unwrap_or(0));
+        self.flush = state::timer((saved, "flush"), self.flush, after_us, turn);
     }
 }
 
@@ -358,14 +359,17 @@ impl Node for PredictLinear {
         state::saved([("points", Value::vector(self.points.iter().map(point))), ("line", line.into())])
     }
 
-    fn restore(&mut self, saved: &Value, _: &mut Turn<'_>) {
+    fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
         let points = state::values(saved, "points");
         let numbers = |(x, y): (Value, Value)| Some((x.as_number()?.clone(), y.as_number()?.clone()));
         self.points = points.iter().filter_map(state::pair).filter_map(numbers).take(self.size).collect();
         let line = state::values(saved, "line");
         let line: Vec<&Number> = line.iter().filter_map(Value::as_number).collect();
         self.line = match line[..] {
-            [slope, base, Number::Int(made)] => Some((slope.clone(), base.clone(), *made)),
+            // Not later than now: the clock may have been ahead.
+            [slope, base, Number::Int(made)] => {
+                Some((slope.clone(), base.clone(), (*made).min(turn.now_us())))
+            }
             _ => None,
         };
     }

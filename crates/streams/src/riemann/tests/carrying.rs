@@ -142,6 +142,62 @@ fn a_value_that_shares_its_parts_is_left_out_and_counted() {
     assert_eq!(lines(&new), ["4"]);
 }
 
+/// A config whose clock has stepped to that time.
+fn at(config: &str, now_s: i64) -> Running {
+    let mut running = Running::load(config, &[]).unwrap();
+    running.engine.step_clock(now_s * 1_000_000);
+    assert!(running.engine.advance(now_s * 1_000_000, 1_000));
+    running
+}
+
+/// The engine of a config that takes what another one had, at that time of its clock.
+fn restored_at(config: &str, now_s: i64, bytes: &[u8]) -> Running {
+    let mut new = at(config, now_s);
+    new.engine.restore(std::iter::once(bytes));
+    new
+}
+
+fn saved(running: &mut Running) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    running.engine.save_begin(&mut bytes);
+    while running.engine.save_slice(1, &mut bytes).is_none() {}
+    bytes
+}
+
+#[test]
+fn a_clock_that_was_ahead_before_a_restart_silences_no_stream() {
+    let streams = [
+        "(throttle 1 5 (note \"x\"))",
+        "(rate 5 (note \"x\"))",
+        "(batch 100 5 (fn [all] (println (count all))))",
+        "(fixed-time-window 5 {:flush-after 1} (fn [all] (println (count all))))",
+        "(by :host (throttle 1 5 (note \"x\")))",
+    ];
+    for stream in streams {
+        let text = config(&[&format!("(streams {stream})")]);
+        // Ten years ahead.
+        let mut old = at(&text, 1_000_000_000);
+        old.run("a,^h,m1t1000000000l100");
+        let bytes = saved(&mut old);
+        let mut new = restored_at(&text, 684_000_000, &bytes);
+        new.run("+7");
+        let _ended = new.out();
+        new.run("a,^h,m1t684000007l100 +7");
+        assert!(!new.out().is_empty(), "{stream}");
+    }
+}
+
+#[test]
+fn forks_of_a_clock_that_was_ahead_are_removed_when_they_are_idle() {
+    let text = config(&["(streams (by :host (counter (note \"x\"))))"]);
+    let mut old = at(&text, 1_000_000_000);
+    push(&mut old, "h", 1);
+    let mut new = restored_at(&text, 684_000_000, &saved(&mut old));
+    assert_eq!(new.engine.counts().forks(), 1);
+    assert!(new.engine.advance((684_000_000 + 3 * 24 * 3_600) * 1_000_000, 1_000_000));
+    assert_eq!(new.engine.counts().forks(), 0);
+}
+
 #[test]
 fn after_a_step_of_the_clock_each_timer_runs_once() {
     let text = "(every! 1 (fn [] (println 1))) (streams (fill-in 1 {:host \"h\"} (fn [e] (println 2))))";
