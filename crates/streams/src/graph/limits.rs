@@ -23,11 +23,13 @@ pub enum Limit {
     StateTooLarge,
     /// What streams remember, or an event of the index, is not in a checkpoint, since that has as many bytes as may be.
     CheckpointFull,
+    /// A stream did not keep the time of an event, since that is more than a day ahead of the server's clock; windows left the event out.
+    TimeAhead,
 }
 
 impl Limit {
     /// All of them.
-    pub const ALL: [Limit; 10] = [
+    pub const ALL: [Limit; 11] = [
         Limit::WindowFull,
         Limit::FlushedEarly,
         Limit::KeysFull,
@@ -38,6 +40,7 @@ impl Limit {
         Limit::PushesFull,
         Limit::StateTooLarge,
         Limit::CheckpointFull,
+        Limit::TimeAhead,
     ];
 
     /// Its name, as the tag of a self-metric.
@@ -53,6 +56,7 @@ impl Limit {
             Limit::PushesFull => "pushes_full",
             Limit::StateTooLarge => "state_too_large",
             Limit::CheckpointFull => "checkpoint_full",
+            Limit::TimeAhead => "time_ahead",
         }
     }
 }

@@ -122,6 +122,10 @@ impl MovingTime {
 impl Node for MovingTime {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if let Some(time) = fields::time(value)? {
+            if fields::is_far_ahead(time, turn.now_us()) {
+                turn.count(Limit::TimeAhead, 1);
+                return Ok(true);
+            }
             if self.newest.as_ref().is_none_or(|newest| fields::is_less(newest, time)) {
                 self.newest = Some(time.clone());
             }
@@ -152,8 +156,9 @@ impl Node for MovingTime {
         ])
     }
 
-    fn restore(&mut self, saved: &Value, _: &mut Turn<'_>) {
-        self.newest = state::number(saved, "newest");
+    fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
+        let newest = state::number(saved, "newest");
+        self.newest = newest.filter(|time| !fields::is_far_ahead(time, turn.now_us()));
         self.oldest = state::number(saved, "oldest");
         self.events = state::values(saved, "events").into();
     }
@@ -225,6 +230,10 @@ impl Node for FixedTime {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if let Some(time) = fields::time(value)? {
             let time = time.clone();
+            if fields::is_far_ahead(&time, turn.now_us()) {
+                turn.count(Limit::TimeAhead, 1);
+                return Ok(true);
+            }
             if !self.flush_until(&time, turn)? {
                 return Ok(true);
             }
@@ -258,7 +267,8 @@ impl Node for FixedTime {
     }
 
     fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
-        self.start = state::number(saved, "start");
+        let start = state::number(saved, "start");
+        self.start = start.filter(|time| !fields::is_far_ahead(time, turn.now_us()));
         self.events = state::values(saved, "events");
         let after_us = fields::to_us(&self.length).saturating_add(self.flush_after_us.unwrap_or(0));
         self.flush = state::timer((saved, "flush"), self.flush, after_us, turn);

@@ -199,6 +199,48 @@ fn forks_of_a_clock_that_was_ahead_are_removed_when_they_are_idle() {
 }
 
 #[test]
+fn one_event_does_not_spoil_a_state_for_ever() {
+    // The stream, the event that spoils it, and what is printed for the one after that.
+    let table = [
+        ("(counter (note \"x\"))", "a,^h,m9223372036854775807t0", "x h 9223372036854775817N"),
+        ("(sum-over-time (note \"x\"))", "a,^h,m9223372036854775807t0", "x h 9223372036854775817N"),
+        (
+            "(smap (fn [e] (if (= (:metric e) 7) (assoc e :metric ##NaN) e)) (ewma-timeless 1 (note \"x\")))",
+            "a,^h,m7t0",
+            "x h 9",
+        ),
+        (
+            "(smap (fn [e] (if (= (:metric e) 7) (assoc e :metric ##NaN) e)) (counter (note \"x\")))",
+            "a,^h,m7t0",
+            "x h 10",
+        ),
+        (
+            "(smap (fn [e] (if (= (:metric e) 7) (assoc e :metric ##Inf) e)) (ewma 1 (where (> metric 4) (note \"x\"))))",
+            "a,^h,m7t0",
+            "x h 4.5078125",
+        ),
+        ("(moving-time-window 10 (fn [all] (println (count all))))", "a,^h,m1t1152921504606846976", "2"),
+        ("(fixed-time-window 5 (fn [all] (println (count all))))", "a,^h,m1t1152921504606846976", "1"),
+    ];
+    for (stream, spoils, want) in table {
+        let text = config(&[&format!("(streams {stream})")]);
+        let mut running = Running::load(&text, &[]).unwrap();
+        running.run("a,^h,m1t0");
+        running.run(spoils);
+        let _printed = running.out();
+        let mut new = restored_at(&text, 0, &saved(&mut running));
+        for running in [&mut running, &mut new] {
+            running.run("a,^h,m9t6");
+            assert_eq!(running.out().trim(), want, "{stream}");
+        }
+    }
+    let text = config(&["(streams (moving-time-window 5 (note \"x\")))"]);
+    let mut running = Running::load(&text, &[]).unwrap();
+    running.run("a,m1t86400 a,m1t86401");
+    assert_eq!(running.engine.counts().of(Limit::TimeAhead), 1, "a day ahead is not too far");
+}
+
+#[test]
 fn after_a_step_of_the_clock_each_timer_runs_once() {
     let text = "(every! 1 (fn [] (println 1))) (streams (fill-in 1 {:host \"h\"} (fn [e] (println 2))))";
     for (gap_s, want) in [(3_600, 7_200), (3_601, 2), (100_000_000, 2)] {
