@@ -270,7 +270,11 @@ impl Node for FixedTime {
         let start = state::number(saved, "start");
         self.start = start.filter(|time| !fields::is_far_ahead(time, turn.now_us()));
         self.events = state::values(saved, "events");
-        let after_us = fields::to_us(&self.length).saturating_add(self.flush_after_us.unwrap_or(0));
+        // The end of a window is a time of events, which may be ahead of the clock.
+        let start_us = self.start.as_ref().map_or(turn.now_us(), fields::to_us);
+        let end_us = start_us.saturating_add(fields::to_us(&self.length));
+        let due_us = end_us.saturating_add(self.flush_after_us.unwrap_or(0));
+        let after_us = due_us.saturating_sub(turn.now_us());
         self.flush = state::timer((saved, "flush"), self.flush, after_us, turn);
     }
 }
