@@ -377,7 +377,8 @@ impl Streams {
     pub(crate) fn restore(&mut self, bytes: &[u8]) -> Result<RestoredStreams, NotRestored> {
         let (header, mut blocks) = Blocks::of(bytes)?;
         let mut restored = self.engine.restore(&mut blocks);
-        restored.is_damaged |= !blocks.is_whole;
+        // Also one whose parts are all right, but not all there.
+        restored.is_damaged |= blocks.records != Some(restored.records);
         dropped(&mut self.engine, &restored, "the checkpoint has what is not continued of");
         let dropped = restored.dropped.len() as u64 + restored.dropped_more;
         Ok(RestoredStreams {
@@ -515,5 +516,37 @@ mod tests {
             let engine = evaluated(&loaded, now_us, 1).expect("a good config");
             assert_eq!((engine.now_us(), engine.declared().top.len()), (now_us, 2));
         }
+    }
+
+    const NOW: Now = Now { mono_ns: 7_000_000_000, wall_ns: NOW_US as u64 * 1_000 };
+
+    /// A config that runs.
+    fn running(text: &'static str) -> Streams {
+        let loaded = unsteady(text, text);
+        Streams {
+            name: "s".to_owned(),
+            engine: evaluated(&loaded, NOW_US, 1).expect("a good config"),
+            files: loaded.files,
+            outputs: Vec::new(),
+            parsers: Vec::new(),
+            clock: Clock::new(NOW),
+            saved: None,
+            id: 0,
+            feeds: Feeds::default(),
+            event: EventsBuilder::default(),
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_without_one_of_its_blocks_is_damaged() {
+        let text = "(streams (counter prn))";
+        let mut bytes = running(text).save_whole(3, NOW);
+        let whole = running(text).restore(&bytes).expect("a header");
+        assert!(whole.streams > 0 && !whole.is_damaged, "{whole:?}");
+        let mut len = [0; 4];
+        len.copy_from_slice(&bytes[48..52]);
+        bytes.drain(48..48 + 12 + u32::from_le_bytes(len) as usize);
+        let cut = running(text).restore(&bytes).expect("a header");
+        assert_eq!((cut.streams, cut.is_damaged), (0, true));
     }
 }
