@@ -39,7 +39,7 @@ use self::caught::CAUGHT_MAX;
 pub(crate) use self::caught::exception_event;
 use self::hashes::Hashes;
 use self::overruns::Overruns;
-use self::timers::Timers;
+use self::timers::{LATE_US_MAX, Timers};
 use self::turn::To;
 use crate::index;
 use crate::language::error::{EvalError, Outcome, Reason};
@@ -134,6 +134,8 @@ pub struct Graph {
     free: Vec<NodeId>,
     timers: Timers,
     now_us: i64,
+    /// Timers that are due before that time are due then.
+    late_before_us: i64,
     /// What evaluations share. The language adds `call` to the graph, which calls functions of the config.
     pub evaluation: Evaluation,
     /// What streams reach outside of the graph.
@@ -178,6 +180,7 @@ impl Graph {
             free: Vec::new(),
             timers: Timers::default(),
             now_us,
+            late_before_us: i64::MIN,
             evaluation,
             surroundings: Surroundings::new(index::Limits::DEFAULT, 0),
             emitted: Vec::new(),
@@ -219,6 +222,11 @@ impl Graph {
     /// Whether it has no node.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Counts that a limit had an effect, so many times.
+    pub(crate) fn count(&mut self, limit: Limit, times: u64) {
+        self.counts.add(limit, times);
     }
 
     /// The server's clock, in microseconds since 1970.
@@ -400,12 +408,22 @@ impl Graph {
             if self.slot(id).is_none() {
                 continue;
             }
+            let timer =
+                if timer.due_us() < self.late_before_us { timer.at(self.late_before_us) } else { timer };
             self.now_us = self.now_us.max(timer.due_us());
             if let Some(Err(error)) = self.visit(id, |node, turn| node.due(timer, turn)) {
                 self.catch(id, id, error, &Value::Nil);
             }
         }
         false
+    }
+
+    /// The clock will be at that time. If that is more than an hour ahead, timers that are due until then run once, as if they were due
+    /// then, and not at each of their times: the clock has stepped, or the machine was suspended.
+    pub fn step_clock(&mut self, now_us: i64) {
+        if now_us.saturating_sub(self.now_us) > LATE_US_MAX {
+            self.late_before_us = now_us;
+        }
     }
 
     /// When the next timer is due, in microseconds.

@@ -142,7 +142,7 @@ impl Node for By {
         if let Some(sweep) = self.sweep.take() {
             turn.cancel_timer(sweep);
         }
-        self.sweep = state::timer(saved, "sweep", None, turn);
+        self.sweep = state::timer((saved, "sweep"), None, sweep_us(turn), turn);
         if self.sweep.is_none() && !self.places.is_empty() {
             self.set_sweep(turn);
         }
@@ -294,7 +294,8 @@ impl By {
             Some(Value::Number(Number::Int(us))) => *us,
             _ => 0,
         };
-        (fork.seen_us, fork.idle_us) = (int(1).min(turn.now_us()), int(2));
+        // Not later than now: the clock may have been ahead.
+        (fork.seen_us, fork.idle_us) = (int(1).min(turn.now_us()), int(2).min(idle_us_max(turn)));
         self.idle.file(place, fork.seen_us);
         let states = parts.get(3).and_then(fields::items).unwrap_or_default();
         for (identity, node) in turn.graph().identities(fork.children.all(), fork.nodes.all()) {
@@ -306,6 +307,12 @@ impl By {
     }
 }
 
+/// How long after one part of the sweep the next one is.
+fn sweep_us(turn: &Turn<'_>) -> i64 {
+    const SWEEP_US_MIN: i64 = 1_000_000;
+    (turn.limits().fork_idle_us / SWEEP_PARTS as i64).max(SWEEP_US_MIN)
+}
+
 /// Longest time for which an event's ttl keeps its fork: 30 days, for clients choose it.
 const IDLE_US_MAX: i64 = 30 * 24 * 3600 * 1_000_000;
 
@@ -313,6 +320,10 @@ const IDLE_US_MAX: i64 = 30 * 24 * 3600 * 1_000_000;
 fn idle_us(value: &Value, turn: &Turn<'_>) -> i64 {
     let ttl_us = fields::get(value, Field::Ttl).as_number().map_or(0, fields::to_us);
     ttl_us.min(IDLE_US_MAX).max(turn.limits().fork_idle_us)
+}
+
+fn idle_us_max(turn: &Turn<'_>) -> i64 {
+    IDLE_US_MAX.max(turn.limits().fork_idle_us)
 }
 
 fn is_same(a: &[Value], b: &[Value]) -> bool {

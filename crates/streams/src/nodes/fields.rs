@@ -151,6 +151,18 @@ pub fn computed(result: Result<Number, ArithmeticError>) -> Outcome<Number> {
     result.map_err(EvalError::from)
 }
 
+/// Whether a number is one that a stream may keep: one NaN or infinity in a sum or a mean stays there for ever.
+pub(super) fn is_kept(number: &Number) -> bool {
+    number.as_f64().is_finite()
+}
+
+/// Whether a stream may not keep a time as the latest one: it is more than a day ahead of the server's clock, or no time at all. Of all
+/// events after it, none would be as late.
+pub(super) fn is_far_ahead(time: &Number, now_us: i64) -> bool {
+    const AHEAD_US_MAX: i64 = 24 * 3_600 * 1_000_000;
+    !is_kept(time) || to_us(time) > now_us.saturating_add(AHEAD_US_MAX)
+}
+
 /// `+`
 ///
 /// # Errors

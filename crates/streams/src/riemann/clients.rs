@@ -167,7 +167,7 @@ fn send(machine: &mut Machine<'_>, client: &Value, what: &Value) -> Outcome {
 }
 
 fn queue(graph: &mut Graph, output: OutputNumber, value: &Value) -> Outcome<()> {
-    for mut event in events(value) {
+    for mut event in events(value)? {
         let event = record::take_event(&mut event).ok_or_else(|| fields::cannot("send", &event))?;
         graph.surroundings.effect(Effect::Event { output, event });
     }

@@ -20,7 +20,7 @@ use super::testing::recorded::Testing;
 use super::watching::{WatchError, WatchId};
 use super::{dispatch, lints, namespaces, services};
 use crate::event::Event;
-use crate::graph::{self, Graph, Identity, NodeId};
+use crate::graph::{self, Graph, Identity, Limit, NodeId};
 use crate::index::{self, Index, Progress, Search, SearchLimits};
 use crate::language::budget::{self, Budget};
 use crate::language::error::Outcome;
@@ -69,7 +69,7 @@ pub struct Engine {
     pub(super) graph: Graph,
     interner: Interner,
     /// The streams of the config, by what they are when it is loaded again.
-    identities: Vec<(Identity, NodeId)>,
+    pub(super) identities: Vec<(Identity, NodeId)>,
     /// The checkpoint under way.
     saving: Option<Saving>,
     /// Whether something came since the last checkpoint began.
@@ -185,6 +185,11 @@ impl Engine {
         dispatch::advance(&mut self.graph, now_us, max)
     }
 
+    /// The clock will be at that time: see [`Graph::step_clock`]. For clocks of machines, before [`Engine::advance`].
+    pub fn step_clock(&mut self, now_us: i64) {
+        self.graph.step_clock(now_us);
+    }
+
     /// When the next timer is due, in microseconds.
     pub fn next_due_us(&self) -> Option<i64> {
         self.graph.next_due_us()
@@ -256,13 +261,14 @@ impl Engine {
     /// Adds the next bytes: of so many forks of `by` or events of the index, at most. None if more is to come, or the number of records.
     pub fn save_slice(&mut self, most: usize, to: &mut Vec<u8>) -> Option<u64> {
         let Some(mut saving) = self.saving.take() else { return Some(0) };
-        match saving.slice(&self.graph, most, to) {
-            true => Some(saving.records()),
-            false => {
-                self.saving = Some(saving);
-                None
-            }
+        if !saving.slice(&self.graph, most, to) {
+            self.saving = Some(saving);
+            return None;
         }
+        let sums = saving.sums();
+        self.graph.count(Limit::StateTooLarge, sums.too_large);
+        self.graph.count(Limit::CheckpointFull, sums.left_out);
+        Some(sums.records)
     }
 
     /// Takes back what the streams and the index had when a checkpoint was made, before the first event.

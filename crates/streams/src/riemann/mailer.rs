@@ -187,7 +187,7 @@ struct Mails {
 
 impl Node for Mails {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
-        let all = events(value);
+        let all = events(value)?;
         let Some(first) = all.first() else { return Ok(true) };
         let mut event = Event::default();
         for field in [Field::Host, Field::Service, Field::State, Field::Time] {

@@ -11,6 +11,7 @@ use super::options::Options;
 use super::record;
 use super::services::{transport, while_loading};
 use super::surroundings::Effect;
+use crate::effort;
 use crate::graph::{Node, Turn};
 use crate::language::error::{EvalError, Outcome};
 use crate::language::machine::{ANY, Machine};
@@ -92,13 +93,28 @@ pub(super) fn native(machine: &Machine<'_>, namespace: &str, name: &str) -> Valu
 }
 
 /// The events of a value: one, or those of a vector.
-pub(super) fn events(value: &Value) -> Vec<Value> {
+///
+/// # Errors
+/// If there are more values in it than one event may lead to: vectors can share their parts.
+pub(super) fn events(value: &Value) -> Outcome<Vec<Value>> {
+    let mut events = Vec::new();
+    gather(value, &mut events)?;
+    Ok(events)
+}
+
+fn gather(value: &Value, events: &mut Vec<Value>) -> Outcome<()> {
+    if !effort::spend(1) {
+        return Err(EvalError::too_many_steps());
+    }
     match value {
         Value::Vector(_) | Value::List(_) | Value::Seq(_) => {
-            fields::items(value).unwrap_or_default().iter().flat_map(events).collect()
+            fields::items(value).unwrap_or_default().iter().try_for_each(|value| gather(value, events))
         }
-        Value::Nil => Vec::new(),
-        event => vec![event.clone()],
+        Value::Nil => Ok(()),
+        event => {
+            events.push(event.clone());
+            Ok(())
+        }
     }
 }
 
@@ -111,7 +127,7 @@ struct Points {
 
 impl Node for Points {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
-        for event in events(value) {
+        for event in events(value)? {
             let Some(metric) = fields::metric(&event)?.cloned() else { continue };
             let path = to_str(&turn.call(&self.path, std::slice::from_ref(&event))?);
             let time_s = match fields::time(&event)? {
@@ -157,7 +173,7 @@ struct Events {
 
 impl Node for Events {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
-        for mut event in events(value) {
+        for mut event in events(value)? {
             let event = record::take_event(&mut event).ok_or_else(|| fields::cannot("send", &event))?;
             turn.graph().surroundings.effect(Effect::Event { output: self.output, event });
         }

@@ -121,7 +121,7 @@ struct Posts {
 
 impl Node for Posts {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
-        let all = events(value);
+        let all = events(value)?;
         if let Body::Slack { formatter, common, words } = &self.body {
             if let Some(first) = all.first() {
                 let body = slack_body(&all, (formatter, common, words), turn)?;

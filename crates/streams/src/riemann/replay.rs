@@ -17,6 +17,13 @@ use crate::language::load::LoadError;
 use crate::print::to_str;
 use crate::value::Value;
 
+/// Events further apart than 30 days are not of one recording, or one of them has a wrong time: the timers in between, any number, run
+/// once.
+pub const STEP_US_MIN: i64 = 30 * 24 * 3_600 * 1_000_000;
+
+/// The end of the year 9999: the clock does not go further, so that there is a time after each timer.
+const TIME_US_MAX: i64 = 253_402_300_799 * 1_000_000;
+
 /// Something that a config would have done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
@@ -83,8 +90,22 @@ impl Replay {
         self.engine.figures().threw
     }
 
-    /// Runs the timers until that time, each at its own.
+    /// Runs the timers until that time, each at its own; past [`STEP_US_MIN`], each once.
     pub fn advance(&mut self, now_us: i64, actions: &mut Vec<Action>) {
+        let now_us = now_us.min(TIME_US_MAX);
+        if now_us.saturating_sub(self.engine.now_us()) > STEP_US_MIN {
+            let what = format!(
+                "the clock steps to {}: timers until then run once",
+                to_str(&json::write::iso_time(&Value::of_time_us(now_us)))
+            );
+            actions.push(Action {
+                at_us: self.engine.now_us(),
+                to: arcstr::literal!("log warn"),
+                what,
+                without_places: None,
+            });
+            self.engine.step_clock(now_us);
+        }
         while !self.engine.advance(now_us, 1) {
             self.take(actions);
         }

@@ -276,6 +276,7 @@ impl Streams {
         let parser =
             self.parsers.iter().find(|(of, _)| Some(*of) == source).map(|(_, parser)| parser.clone());
         let now_us = self.clock.read(now);
+        self.engine.step_clock(now_us);
         // Timers that are due come first: windows end before the events after their end.
         for _ in 0..ROUNDS_BEFORE_EVENTS {
             let is_done = self.engine.advance(now_us, TIMERS_AT_ONCE);
@@ -299,6 +300,7 @@ impl Streams {
 
     fn tick(&mut self, now: Now, outputs: &mut [OutputEncoder], out: &mut Routed) -> u64 {
         let now_us = self.clock.read(now);
+        self.engine.step_clock(now_us);
         let is_done = self.engine.advance(now_us, TIMERS_AT_ONCE);
         self.route(outputs, now, out);
         self.feeds.wake();
@@ -394,7 +396,8 @@ impl Streams {
     pub(crate) fn restore(&mut self, bytes: &[u8]) -> Result<RestoredStreams, NotRestored> {
         let (header, mut blocks) = Blocks::of(bytes)?;
         let mut restored = self.engine.restore(&mut blocks);
-        restored.is_damaged |= !blocks.is_whole;
+        // Also one whose parts are all right, but not all there.
+        restored.is_damaged |= blocks.records != Some(restored.records);
         dropped(&mut self.engine, &restored, "the checkpoint has what is not continued of");
         let dropped = restored.dropped.len() as u64 + restored.dropped_more;
         Ok(RestoredStreams {
@@ -532,5 +535,47 @@ mod tests {
             let engine = evaluated(&loaded, now_us, 1).expect("a good config");
             assert_eq!((engine.now_us(), engine.declared().top.len()), (now_us, 2));
         }
+    }
+
+    const NOW: Now = Now { mono_ns: 7_000_000_000, wall_ns: NOW_US as u64 * 1_000 };
+
+    /// A config that runs.
+    fn running(text: &'static str) -> Streams {
+        let loaded = unsteady(text, text);
+        Streams {
+            name: "s".to_owned(),
+            engine: evaluated(&loaded, NOW_US, 1).expect("a good config"),
+            files: loaded.files,
+            outputs: Vec::new(),
+            parsers: Vec::new(),
+            clock: Clock::new(NOW),
+            saved: None,
+            id: 0,
+            feeds: Feeds::default(),
+            event: EventsBuilder::default(),
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_without_one_of_its_blocks_is_damaged() {
+        let text = "(streams (counter prn))";
+        let mut bytes = running(text).save_whole(3, NOW);
+        let whole = running(text).restore(&bytes).expect("a header");
+        assert!(whole.streams > 0 && !whole.is_damaged, "{whole:?}");
+        let mut len = [0; 4];
+        len.copy_from_slice(&bytes[48..52]);
+        bytes.drain(48..48 + 12 + u32::from_le_bytes(len) as usize);
+        let cut = running(text).restore(&bytes).expect("a header");
+        assert_eq!((cut.streams, cut.is_damaged), (0, true));
+    }
+
+    #[test]
+    fn timers_of_a_gap_do_not_keep_the_shard_busy() {
+        let later =
+            Now { mono_ns: NOW.mono_ns + 1, wall_ns: NOW.wall_ns + 10 * 365 * 86_400 * 1_000_000_000 };
+        let mut streams = running("(every! 1 (fn []))");
+        let next_ns = streams.tick(later, &mut [], &mut Routed::default());
+        assert!(next_ns > later.mono_ns, "all timers have run");
+        assert_eq!(streams.engine.now_us(), wall_us(later));
     }
 }

@@ -66,14 +66,14 @@ impl Host for Folder {
 }
 
 /// A config that runs.
-struct Running {
-    engine: Engine,
+pub(super) struct Running {
+    pub(super) engine: Engine,
     out: Arc<Mutex<Vec<String>>>,
 }
 
 impl Running {
     /// A config without self-instrumentation, in a folder with these other files.
-    fn load(config: &str, files: &[(&str, &str)]) -> Result<Running, LoadError> {
+    pub(super) fn load(config: &str, files: &[(&str, &str)]) -> Result<Running, LoadError> {
         let mut folder = Folder::default();
         folder
             .files

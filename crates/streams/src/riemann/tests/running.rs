@@ -347,3 +347,16 @@ fn the_query_that_takes_most_is_ended_when_an_event_takes_too_much() {
         "{ended:?}"
     );
 }
+
+#[test]
+fn vectors_that_share_their_parts_are_not_sent() {
+    let wide = "(smap (fn [e] (nth (iterate (fn [v] [v v]) [e]) 34))";
+    for output in ["(graphite {:host \"h\"})", "(staunch/output :out)"] {
+        let mut running = Running::new(&format!("(streams {wide} {output}))"));
+        running.run("a,m1t0");
+        assert_eq!(running.effects(), Vec::<String>::new(), "{output}");
+        assert!(running.out().contains("steps"), "{output}");
+        running.run("a,m1t1");
+        assert_eq!(running.engine.figures().threw, 2, "{output}");
+    }
+}
