@@ -104,7 +104,7 @@ fn place(text: &str, at: &Position) -> Place {
     Place::new(start, start + word.max(1))
 }
 
-/// Adds the outputs of a config to the plan, and its edges to those that the plan has. Returns mistakes.
+/// Adds the outputs of a config to the plan, and its edges to those that the plan has. Returns mistakes and warnings.
 pub fn attach(plan: &mut Plan, id: TransformId, evaluated: &Evaluated) -> Vec<(String, Diagnostic)> {
     let (mut wrong, mut outputs) = (Vec::new(), Vec::new());
     let declared = evaluated.declared.iter().flat_map(|declared| &declared.outputs);
@@ -130,6 +130,7 @@ pub fn attach(plan: &mut Plan, id: TransformId, evaluated: &Evaluated) -> Vec<(S
             Err((message, hint)) => error(message, hint),
         }
     }
+    wrong.extend(clear_passwords(evaluated));
     let parsers = parsers(plan, id, evaluated);
     if let Some(TransformKind::Streams(streams)) =
         plan.transforms.get_mut(id.index()).map(|one| &mut one.kind)
@@ -231,8 +232,73 @@ fn add(plan: &mut Plan, transform: TransformId, kind: OutputKind, is_notificatio
     id
 }
 
+/// A warning for each mailer whose password others can read on the way.
+fn clear_passwords(evaluated: &Evaluated) -> Vec<(String, Diagnostic)> {
+    let declared = evaluated.declared.iter().flat_map(|declared| &declared.outputs);
+    let shown = declared.filter(|placed| {
+        matches!(own::kind(&placed.what), Some(Ok(OutputKind::Email(plan))) if plan.shows_password())
+    });
+    let warnings = shown.map(|placed| {
+        let text = "mailer: the password is sent in clear text to a server elsewhere";
+        let hint = "write :tls true, or :ssl true for a server with TLS from the beginning";
+        let warning = Diagnostic::warning(Code::RiemannNote, text).hint(hint);
+        place_in(&evaluated.files, &placed.at, warning)
+    });
+    warnings.collect()
+}
+
 /// The files of the configs of a plan that are not evaluated yet, with their transforms.
 pub fn unloaded(plan: &Plan) -> Vec<(TransformId, &Path)> {
     let streams = plan.streams().filter(|(.., streams)| streams.loaded.is_none());
     streams.map(|(id, _, streams)| (id, &*streams.file)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder with one file.
+    struct One(String);
+
+    impl Reader for One {
+        fn read_file(&mut self, _: &str) -> Result<String, String> {
+            Ok(self.0.clone())
+        }
+
+        fn files_below(&mut self, _: &str) -> Result<Option<Vec<String>>, String> {
+            Ok(None)
+        }
+
+        fn environment(&mut self, _: &str) -> Option<String> {
+            None
+        }
+
+        fn host_name(&mut self) -> String {
+            "here".to_owned()
+        }
+    }
+
+    #[test]
+    fn a_mailer_that_shows_its_password_has_a_warning_at_its_place() {
+        for (options, is_shown) in [
+            (":host \"mail.test\" :user \"u\" :pass \"p\"", true),
+            (":host \"mail.test\" :user \"u\" :pass \"p\" :tls true", false),
+            (":host \"mail.test\" :user \"u\" :pass \"p\" :ssl true", false),
+            (":host \"mail.test\"", false),
+            (":host \"localhost\" :user \"u\" :pass \"p\"", false),
+            (":user \"u\" :pass \"p\"", false),
+        ] {
+            let text = format!("(def email (mailer {{{options}}}))");
+            let evaluated = evaluate("riemann.config", Box::new(One(text.clone())), 0, 1);
+            assert!(evaluated.declared.is_some(), "{options}: {:?}", evaluated.said);
+            let warnings = clear_passwords(&evaluated);
+            assert_eq!(warnings.len(), usize::from(is_shown), "{options}: {warnings:?}");
+            for (file, warning) in warnings {
+                let place = warning.place.expect("it is known");
+                assert_eq!((file.as_str(), warning.code), ("riemann.config", Code::RiemannNote));
+                let marked = text[place.start..].trim_start_matches('(');
+                assert!(marked.starts_with("mailer"), "{options}: {marked}");
+            }
+        }
+    }
 }

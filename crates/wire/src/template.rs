@@ -147,6 +147,18 @@ impl Template {
         self.0.iter().all(|part| matches!(part, Part::Text(_)))
     }
 
+    /// The number of [`dot_parts`] of a target that are its own text: others are those of events.
+    pub fn own_dot_parts(&self) -> usize {
+        let mut text = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Text(own) => text.push_str(own),
+                Part::Field(..) => text.push('x'),
+            }
+        }
+        dot_parts(text.as_bytes())
+    }
+
     /// Appends the text for an event.
     pub fn render(&self, event: EventRef<'_>, around: Around, out: &mut Vec<u8>) {
         let mut value = Vec::new();
@@ -297,6 +309,27 @@ fn write_time(time: Option<EventTime>, filter: Filter, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
+/// How many parts of a URL's path are `.` or `..`, which lead to another path.
+///
+/// Encoding does not protect them: many servers decode a path before they resolve its dots.
+pub fn dot_parts(target: &[u8]) -> usize {
+    let path = target.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default();
+    let are_dots = |part: &&[u8]| {
+        let (mut rest, mut dots) = (*part, 0);
+        let after_dot = |rest: &[u8]| match rest {
+            [b'.', ..] => Some(1),
+            [b'%', b'2', b'e' | b'E', ..] => Some(3),
+            _ => None,
+        };
+        while let Some(len) = after_dot(rest) {
+            dots += 1;
+            rest = &rest[len..];
+        }
+        rest.is_empty() && (1..=2).contains(&dots)
+    };
+    path.split(|byte| *byte == b'/').filter(are_dots).count()
+}
+
 #[cfg(test)]
 mod tests {
     use model::{EventsBuilder, TextField};
@@ -364,6 +397,37 @@ mod tests {
                 template.render(event, around, &mut out);
                 assert_eq!(String::from_utf8_lossy(&out), want, "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn dots_of_events_are_counted_beside_those_of_the_text() {
+        for (text, host, own, rendered) in [
+            ("/h/{{host}}/in", "..", 0, 1),
+            ("/h/{{host}}/in", ".", 0, 1),
+            ("/h/{{host}}", "..", 0, 1),
+            ("/h/.{{host}}?a", ".", 0, 1),
+            ("/h/%2e{{host}}", ".", 0, 1),
+            ("/h/{{host}}{{host}}#a", ".", 0, 1),
+            ("/h/{{host}}..", "", 0, 1),
+            ("/h/../{{host}}/%2E%2e/in", "..", 2, 3),
+            ("/h/../{{host}}/in", "a", 1, 1),
+            ("/h/{{host}}/in", "...", 0, 0),
+            ("/h/{{host}}/in", "a..b", 0, 0),
+            ("/h/{{host}}x/in", "..", 0, 0),
+            ("/h/{{host}}/in", "../..", 0, 0),
+            ("/h/{{host}}/in", "%2E%2E", 0, 0),
+            ("/h/{{host}}/in", "", 0, 0),
+            ("/h?a=/{{host}}/../", "..", 0, 0),
+        ] {
+            let mut events = EventsBuilder::default();
+            let mut event = events.event();
+            event.plain_text(TextField::Host, host);
+            event.finish();
+            let template = Template::parse(text).expect("it is one");
+            let mut out = Vec::new();
+            events.view().iter().for_each(|event| template.render(event, Around::Url, &mut out));
+            assert_eq!((template.own_dot_parts(), dot_parts(&out)), (own, rendered), "{text} {host}");
         }
     }
 

@@ -241,7 +241,8 @@ fn dropped(reason: Dropped) -> &'static str {
         Dropped::UnsafeName => {
             "In a store: the name has an empty part, such as `a..b`, or more than 4,096 bytes: correct the sender. The log has an \
              example. In other outputs: the name or a tag contains a character that would break the protocol's lines. Leave \
-             `sanitize` on, or correct the sender."
+             `sanitize` on, or correct the sender. In an output of type `http`: a part of the path is `.` or `..` for this event, so the \
+             request would go to another path than that of `url`."
         }
         Dropped::InFuture => IN_FUTURE,
         Dropped::BeforeRetention => BEFORE_RETENTION,
