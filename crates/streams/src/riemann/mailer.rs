@@ -95,6 +95,17 @@ fn mailer(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
         password: options.text("pass")?,
     };
     let output = declare(machine, Output::Mail(Box::new(what)), options.at.clone())?;
+    let head = head(machine, &options)?;
+    let function = |key: &str| match options.get(key) {
+        Some(function) => function.clone(),
+        None => native(machine, "riemann.common", key),
+    };
+    let held = [i64::from(output.0).into(), Value::map(head), function("subject"), function("body")];
+    Ok(Value::Bound(Arc::new(Bound::new(&EMAIL[0], held.into()))))
+}
+
+/// The addresses of each mail: of its sender, and of copies.
+fn head(machine: &mut Machine<'_>, options: &Options) -> Outcome<Vec<(Value, Value)>> {
     let mut head = vec![(Value::keyword("from"), Value::Text(literal!("riemann")))];
     for key in ["from", "sender", "reply-to", "cc", "bcc"] {
         let Some(given) = options.get(key) else { continue };
@@ -107,12 +118,7 @@ fn mailer(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
         note_local(machine, &options.at, &all);
         head.push((Value::keyword(key), Value::from(all.join(","))));
     }
-    let function = |key: &str| match options.get(key) {
-        Some(function) => function.clone(),
-        None => native(machine, "riemann.common", key),
-    };
-    let held = [i64::from(output.0).into(), Value::map(head), function("subject"), function("body")];
-    Ok(Value::Bound(Arc::new(Bound::new(&EMAIL[0], held.into()))))
+    Ok(head)
 }
 
 /// The addresses of a text or of a list of texts.
