@@ -549,6 +549,7 @@ mod tests {
             outputs: Vec::new(),
             parsers: Vec::new(),
             clock: Clock::new(NOW),
+            due_ns: 0,
             saved: None,
             id: 0,
             feeds: Feeds::default(),
