@@ -85,7 +85,7 @@ macro_rules! streams {
                 doc: $doc,
                 code: &Run(|machine, arguments| {
                     compute(machine, arguments)?;
-                    $make(&mut Args::new(machine.graph, $name, arguments))
+                    $make(&mut Args::new(machine.graph, ($name, $arguments), arguments))
                 }),
             },
             tier: $tier,
@@ -112,7 +112,7 @@ streams! {
     "scale" any(1), Sometimes, No, "k c…", "multiplies the metric by k", mapping::scale;
     "tag" any(1), Sometimes, No, "tags c…", "adds tags", mapping::tag;
     "untag" any(1), Seldom, No, "tags c…", "removes tags", mapping::untag;
-    "by-fn" exact(2, 2), Often, No, "fields make", "streams of their own for each value of the fields", by::by_fn;
+    "by-fn" exact(2, 3), Often, No, "fields make", "streams of their own for each value of the fields", by::by_fn;
     "where*" any(1), Often, No, "f c… (else c…)", "passes events for which f is true", routing::where_all;
     "split*" any(0), Sometimes, No, "f1 s1 f2 s2 … [default]", "passes to the stream of the first f that is true",
         routing::split_all;

@@ -11,7 +11,6 @@ use super::json;
 use super::options::Options;
 use super::outputs::{declare, events};
 use super::record;
-use super::services::while_loading;
 use super::surroundings::Effect;
 use crate::event::{Event, Field};
 use crate::graph::{Node, Turn};
@@ -153,7 +152,7 @@ fn post_with(
     body: Body,
 ) -> Outcome {
     let what = Output::Post(Box::new(Post { url: url.into(), headers, form }));
-    let output = declare(machine, what, options.at.clone())?;
+    let output = declare(machine, options.function, what, options.at.clone())?;
     Ok(Value::Stream(machine.graph.add(Box::new(Posts { output, body }), &[])))
 }
 
@@ -172,7 +171,6 @@ fn word(options: &Options, key: &str, default: &'static str) -> Outcome<String> 
 }
 
 fn influxdb(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "influxdb")?;
     let known = [
         "db",
         "scheme",
@@ -243,7 +241,6 @@ fn name_of(value: &Value) -> String {
 }
 
 fn elasticsearch(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "elasticsearch")?;
     let (given, formatter) = match arguments {
         [map @ Value::Map(_), formatter] => (std::slice::from_ref(&*map), formatter.clone()),
         given => (&*given, Value::Nil),
@@ -287,7 +284,6 @@ fn elasticsearch(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome 
 }
 
 fn datadog(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "datadog")?;
     let options = Options::of(machine, "datadog", arguments, &["api-key"])?;
     let url =
         format!("https://app.datadoghq.com/api/v1/series?api_key={}", encoded(&needed(&options, "api-key")?));
@@ -295,7 +291,6 @@ fn datadog(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 }
 
 fn slack(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "slack")?;
     let keyword = |name: &str| Value::Keyword(ArcStr::from(name));
     // `(slack account token user channel)` is the older form.
     let (account, message) = match arguments {
@@ -335,7 +330,6 @@ pub(super) fn native(machine: &Machine<'_>, namespace: &str, name: &str) -> Valu
 }
 
 fn pagerduty(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "pagerduty")?;
     let keyword = Value::Keyword(literal!("service-key"));
     let of_key = |key: &Value| Value::map([(keyword, key.clone())]);
     let given = match arguments {
@@ -366,7 +360,6 @@ fn pagerduty(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 }
 
 fn opsgenie(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "opsgenie")?;
     let options = Options::of(machine, "opsgenie", arguments, &["api-key", "body-fn"])?;
     let headers =
         vec![(literal!("Authorization"), ArcStr::from(format!("GenieKey {}", needed(&options, "api-key")?)))];

@@ -76,7 +76,9 @@ fn subscribe(machine: &mut Machine<'_>, channel: &Value, function: &Value) -> Ou
         let message = format!("a config can subscribe {SUBSCRIPTIONS_MAX} functions to channels");
         return Err(EvalError::throw(&class::ILLEGAL_STATE, message));
     }
-    subscriptions.push((channel.clone(), function.clone()));
+    if !machine.graph.evaluation.is_trial() {
+        subscriptions.push((channel.clone(), function.clone()));
+    }
     crate::nodes::construct(machine.graph, "sdo", &[])
 }
 

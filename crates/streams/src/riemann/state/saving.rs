@@ -136,16 +136,8 @@ impl Saving {
     ) {
         to.bytes.push(record::STREAM);
         to.number(identity);
-        to.text(origin(graph, node).as_bytes());
+        to.text(graph.name_of(node).as_bytes());
         to.value(state);
         self.records += 1;
-    }
-}
-
-/// A stream as the log names it: its constructor and its place in the config.
-pub(super) fn origin(graph: &Graph, node: NodeId) -> String {
-    match graph.origin(node) {
-        Some((constructor, at)) => format!("{} ({at})", constructor.trim_end_matches('*')),
-        None => "a stream".to_owned(),
     }
 }
