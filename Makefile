@@ -57,6 +57,7 @@ test:
 	@$(STEP) graphite-web compat/graphite_web.py --requests 200
 	@$(STEP) original-tests compat/original_tests.js
 	@$(STEP) clients compat/clients/run.py
+	@$(STEP) riemann-clients compat/clients/riemann.py
 	@$(STEP) docs $(MAKE) --no-print-directory docs
 	@$(STEP) fuzz cargo xtask fuzz --seconds 10
 	@$(STEP) instructions cargo xtask instructions
@@ -64,6 +65,7 @@ test:
 	@$(STEP) relays cargo xtask sim --relay --seeds 60 --first 1
 	@$(STEP) clocks cargo xtask sim --clock --seeds 150 --first 1
 	@$(STEP) stores cargo xtask sim --store --seeds 300 --first 1
+	@$(STEP) streams cargo xtask sim --streams --seeds 20 --first 1
 	@$(STEP) canary cargo xtask sim --canary
 	@$(STEP) readme cargo xtask readme
 	@$(STEP) end
@@ -86,6 +88,7 @@ storms:
 	cargo run --profile storms --locked --package xtask -- sim --relay --seeds $(or $(SEEDS),2000)
 	cargo run --profile storms --locked --package xtask -- sim --clock --seeds $(or $(SEEDS),2000)
 	cargo run --profile storms --locked --package xtask -- sim --store --seeds $(or $(SEEDS),2000)
+	cargo run --profile storms --locked --package xtask -- sim --streams --seeds $(or $(SEEDS),2000)
 
 compat: tools
 	cargo build --locked --package staunch

@@ -219,6 +219,16 @@ codes! {
         example "data_dir = \"/etc/hostname\""
         mend "Use the path of a folder, or of one that can be created. The message names the path that is in the way."
 
+    LocalAddress "C044" "The address of a mail has no domain"
+        cause "An address without `@` and a domain is completed with the name of the machine that sends the mail. Servers elsewhere reject such an address, or deliver to nobody. This is a warning."
+        example "[sources.riemann]\ntype = \"riemann\"\n\n[outputs.mail]\ntype = \"email\"\nfrom = [\"riemann\"]\nsmtp = \"smtp://127.0.0.1\"\nrecipients = [\"ops\"]"
+        mend "Write the whole address: `ops@example.org`. If the machine's own mail server delivers to a user of it, nothing is to be done."
+
+    PasswordClear "C045" "A password is sent in clear text"
+        cause "The output logs in to a mail server, the connection is not encrypted, and the server is not at a loopback address. Everybody on the way can read the password and the mails. This is a warning."
+        example "[sources.riemann]\ntype = \"riemann\"\n\n[outputs.mail]\ntype = \"email\"\nfrom = [\"riemann\"]\nsmtp = \"smtp://mail.example.org:587\"\nuser = \"alerts\"\npassword = \"secret\"\nrecipients = [\"ops@example.org\"]"
+        mend "Write `starttls = true`, or `smtps://` for a server with TLS from the beginning."
+
     UnsupportedJavascript "I001" "This JavaScript cannot be evaluated"
         cause "The original's file is a JavaScript expression. Literals, `process.env`, simple operators and a few functions are supported; loops, other function calls and the like are not."
         example "{ port: ports.map(p => p + 1)[0] }"

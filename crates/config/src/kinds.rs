@@ -67,8 +67,12 @@ impl NodeKind {
         NODES.iter().any(|node| node.section == section && node.encoding.is_some())
     }
 
-    /// The kind of record on an edge from `giver` to this node; `None` when they do not fit.
+    /// The kind of record on an edge from `giver` to this node; `None` when they do not fit. The points of a relay go to members of its
+    /// clusters: outputs and relays.
     pub fn carries(&self, giver: &NodeKind) -> Option<RecordKind> {
+        if giver.section == Section::TransformRelay && self.section == Section::TransformStreams {
+            return None;
+        }
         self.takes.iter().copied().find(|kind| giver.gives.contains(kind))
     }
 }

@@ -17,5 +17,5 @@ pub use exposure::{clear_listeners, is_open, open_http, open_management};
 pub use loops::own_loops;
 pub use native::{
     File, Format, NoVariables, SECTIONS_MAX, VALUE_BYTES_MAX, Variables, base, by_file, check, check_files,
-    check_with, defaults, includes, print, print_shown,
+    check_with, defaults, draft_of_files, includes, print, print_shown,
 };

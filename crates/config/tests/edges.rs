@@ -12,7 +12,7 @@ fn needs(node: &NodeKind, member: &str) -> String {
     let text = match node.word {
         "statsd" => "listen = [\"udp://127.0.0.1:8125\"]\n",
         "opentsdb" if node.takes.is_empty() => "listen = [\"tcp://127.0.0.1:4242\"]\n",
-        "riemann" => "listen = [\"tcp://127.0.0.1:5555\"]\n",
+        "riemann" if node.takes.is_empty() => "listen = [\"tcp://127.0.0.1:5555\"]\n",
         "graphite" if node.takes.is_empty() => "listen = [\"tcp://127.0.0.1:2003\"]\n",
         "opentsdb" => "to = [\"tcp://10.0.0.5:4242\"]\n",
         "graphite" | "tcp" => "to = [\"tcp://10.0.0.5:2003\"]\n",
@@ -20,6 +20,7 @@ fn needs(node: &NodeKind, member: &str) -> String {
         "unix" => "to = [\"unixgram:///run/agent.sock\"]\n",
         "perl_file" => "path = \"stats\"\n",
         "streams" => "file = \"riemann.config\"\n",
+        "riemann" => "to = [\"tcp://10.0.0.5:5555\"]\n",
         "email" => "smtp = \"smtp://h\"\nrecipients = [\"a@b\"]\n",
         "http" => "url = \"http://h/\"\n",
         "self" | "aggregate" | "graphite_file" | "whisper" | "console" | "event_file" => "",

@@ -29,6 +29,17 @@ pub struct StoreSender {
     is_stopped: bool,
 }
 
+/// Records that are taken next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Polled<'s> {
+    /// The number of their block.
+    pub number: u64,
+    /// Its bytes that were not taken yet.
+    pub bytes: &'s [u8],
+    /// What the wall clock said when the block was queued, Unix nanoseconds. None for a queue in memory.
+    pub queued_wall_ns: Option<u64>,
+}
+
 /// Outcomes of records that a store has refused.
 type Refused = Vec<(CopyOutcome, u64)>;
 
@@ -39,8 +50,8 @@ impl StoreSender {
         StoreSender { account, health: Health::new(), taking, refused, stored, is_stopped: false }
     }
 
-    /// The next records: the number of their block, and its bytes that were not taken yet. None when nothing is queued.
-    pub fn poll(&mut self, queue: &mut impl Queue, now: Now) -> Option<(u64, &[u8])> {
+    /// The next records. None when nothing is queued.
+    pub fn poll(&mut self, queue: &mut impl Queue, now: Now) -> Option<Polled<'_>> {
         if self.is_stopped {
             return None;
         }
@@ -50,7 +61,8 @@ impl StoreSender {
             self.taking = Some((entry, settled));
         }
         let (entry, taken) = self.taking.as_ref()?;
-        Some((entry.number(), &entry.block().bytes[*taken..]))
+        let bytes = &entry.block().bytes[*taken..];
+        Some(Polled { number: entry.number(), bytes, queued_wall_ns: entry.made_wall_ns() })
     }
 
     /// So many more bytes of the block of the last [`StoreSender::poll`] are in the store.
@@ -163,11 +175,11 @@ mod tests {
         }
         let mut sender = StoreSender::new(Arc::clone(&account));
         for number in 0..3 {
-            let (at, bytes) = sender.poll(&mut queue, Now::default()).expect("a block is queued");
-            assert_eq!((at, bytes.len()), (number, 12));
+            let polled = sender.poll(&mut queue, Now::default()).expect("a block is queued");
+            assert_eq!((polled.number, polled.bytes.len()), (number, 12));
             sender.taken(6);
-            let (at, rest) = sender.poll(&mut queue, Now::default()).expect("half of it");
-            assert_eq!((at, rest), (number, &b"b 1 1\n"[..]));
+            let rest = sender.poll(&mut queue, Now::default()).expect("half of it");
+            assert_eq!(rest, Polled { number, bytes: b"b 1 1\n", queued_wall_ns: None });
             if number < 2 {
                 sender.taken(6);
             }
@@ -181,7 +193,8 @@ mod tests {
         let sum = account.sum(queue.copies() + sender.waiting_copies());
         assert!(sum.holds() && sum.delivered == 1 && sum.queued == 4, "{sum:?}");
         sender.finish_stop(&mut queue, Now::default());
-        assert_eq!((sender.waiting_copies(), sender.poll(&mut queue, Now::default())), (0, None));
+        assert_eq!(sender.waiting_copies(), 0);
+        assert_eq!(sender.poll(&mut queue, Now::default()), None);
         assert!(account.sum(queue.copies()).holds());
     }
 
@@ -203,8 +216,8 @@ mod tests {
         assert_eq!(sender.settle(1, &mut Vec::new()), 2);
         sender.begin_anew();
         for number in 1..4 {
-            let (at, bytes) = sender.poll(&mut queue, Now::default()).expect("a block is queued");
-            assert_eq!((at, bytes.len()), (number, 12), "from its beginning");
+            let polled = sender.poll(&mut queue, Now::default()).expect("a block is queued");
+            assert_eq!((polled.number, polled.bytes.len()), (number, 12), "from its beginning");
             sender.taken(12);
         }
         assert_eq!(sender.settle(4, &mut Vec::new()), 6);

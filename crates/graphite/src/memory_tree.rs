@@ -116,6 +116,11 @@ impl State {
         self.paths.get(path).copied().ok_or(DiskError::NotFound)
     }
 
+    fn version(&self, index: usize) -> FileVersion {
+        let (_, changed) = self.modified.get(&index).copied().unwrap_or_default();
+        FileVersion { file: index as u64, changed }
+    }
+
     fn touch(&mut self, index: usize) {
         let (time, changes) = self.modified.entry(index).or_default();
         (*time, *changes) = (self.now, *changes + 1);
@@ -178,6 +183,8 @@ pub struct MemoryFile {
     state: Arc<Mutex<State>>,
     index: usize,
     to_read: bool,
+    /// Its version when it was opened.
+    version: FileVersion,
 }
 
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
@@ -296,7 +303,8 @@ impl MemoryTree {
         let mut state = locked(&self.state);
         let index = state.index(path)?;
         state.calls.opens += 1;
-        Ok(MemoryFile { state: Arc::clone(&self.state), index, to_read })
+        let version = state.version(index);
+        Ok(MemoryFile { state: Arc::clone(&self.state), index, to_read, version })
     }
 }
 
@@ -432,8 +440,11 @@ impl TreeFile for MemoryFile {
     fn version(&self) -> Result<Option<FileVersion>, DiskError> {
         let mut state = locked(&self.state);
         state.calls.versions += 1;
-        let (_, changed) = state.modified.get(&self.index).copied().unwrap_or_default();
-        Ok(Some(FileVersion { file: self.index as u64, changed }))
+        Ok(Some(state.version(self.index)))
+    }
+
+    fn opened_version(&self) -> Result<Option<FileVersion>, DiskError> {
+        Ok(Some(self.version))
     }
 
     fn extend(&self, bytes: u64) -> Result<(), DiskError> {

@@ -27,6 +27,9 @@ pub const EVENT_ENTRIES_MAX: usize = 1024;
 /// Most lists and maps around one value of an event.
 pub const EVENT_NESTING_MAX: usize = 32;
 
+/// Most recipients of a mail, copies included.
+pub const MAIL_RECIPIENTS_MAX: usize = 100;
+
 /// Most distinct series of one source before new ones are dropped as `series_max`.
 pub const SERIES_MAX: u32 = 2_000_000;
 

@@ -100,6 +100,7 @@ reasons! {
         NamesFull "names_full" "A new series arrived when the names of the store's series used all of `max_name_memory`.",
         UnusableFile "unusable_file" "The whisper file of the series is damaged, or in another format; it was left alone.",
         SeriesDeleted "series_deleted" "The series was deleted before the point was in its file.",
+        TooManyRecipients "too_many_recipients" "The event names more than 100 recipients of its mail.",
         Deleted "deleted" "The queue file that contained the record was deleted while the daemon ran.",
     }
 }

@@ -34,9 +34,20 @@ pub trait TreeFile: fmt::Debug {
         Ok(None)
     }
 
+    /// The version that it had when its tree opened it, which costs no call of the system where opening asked for it.
+    fn opened_version(&self) -> Result<Option<FileVersion>, DiskError> {
+        self.version()
+    }
+
     /// Makes the file at least `bytes` long. What was not written reads as zeros and takes no disk space where the file
     /// system has sparse files.
     fn extend(&self, bytes: u64) -> Result<(), DiskError>;
+
+    /// Makes a file `bytes` long that the caller has just created and that nobody has written to. Like
+    /// [`TreeFile::extend`], without a look at its size.
+    fn extend_new(&self, bytes: u64) -> Result<(), DiskError> {
+        self.extend(bytes)
+    }
 
     /// Makes the file at least `bytes` long, with zeros, and reserves disk space for all of them if the file system can.
     /// Fails with [`DiskError::Full`] when there is not enough space.

@@ -353,7 +353,7 @@ fn a_batch_of_many_events_is_taken_in_parts_and_none_is_lost() {
             });
             parts += 1;
         }
-        assert_eq!(parts, 12_usize.div_ceil(more + 1), "a thousand events, and {more} thousand more");
+        assert_eq!(parts, 120_usize.div_ceil(more + 1), "a hundred events, and {more} hundred more");
         let events = arrived(&mut world).remove("o").expect("they arrived");
         assert_eq!(events.len(), EVENTS);
         assert!(events[EVENTS - 1].contains("11999"), "{}", events[EVENTS - 1]);

@@ -7,7 +7,9 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use sim::{Canary, Found, chain_storm_with, clock_storm_with, store_storm_with, storm_with};
+use sim::{
+    Canary, Found, chain_storm_with, clock_storm_with, store_storm_with, storm_with, stream_storm_with,
+};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -17,6 +19,7 @@ fn weather(seed: u64, canary: Canary) -> Result<(), Found> {
         Canary::ClockStepIgnored => clock_storm_with(seed, Some(canary)).map(drop),
         Canary::RuleForgotten => chain_storm_with(seed, Some(canary)).map(drop),
         Canary::TreeNotSynced => store_storm_with(seed, Some(canary)).map(drop),
+        Canary::StreamsForgotten => stream_storm_with(seed, Some(canary)).map(drop),
         _ => storm_with(seed, Some(canary)).map(drop),
     }
 }

@@ -6,6 +6,7 @@
 //! - [`relay_storm()`] is a storm of a relay and the clusters of its endpoints.
 //! - [`chain_storm()`] does it with random graphs of relays that feed each other.
 //! - [`store_storm()`] is a storm of a store and its files.
+//! - [`stream_storm()`] is a storm of a Riemann config and what its streams remember.
 //!
 //! All drive the real intakes, shard, queues and senders; only sockets, files and clocks are simulated.
 
@@ -17,6 +18,7 @@ mod random;
 mod relay_storm;
 mod store_storm;
 mod storm;
+mod stream_storm;
 mod world;
 
 pub use chain_storm::{ChainCalm, chain_storm, chain_storm_with};
@@ -24,4 +26,5 @@ pub use clock_storm::{ClockCalm, clock_storm, clock_storm_with};
 pub use relay_storm::{RelayCalm, relay_storm};
 pub use store_storm::{StoreCalm, store_storm, store_storm_with};
 pub use storm::{Calm, Found, Story, Tally, storm, storm_with, storm_with_story};
+pub use stream_storm::{StreamCalm, stream_storm, stream_storm_with};
 pub use world::canary::Canary;

@@ -64,7 +64,9 @@ impl Element for Value {
             (Value::Bool(a), Value::Bool(b)) => a == b,
             (Value::Number(a), Value::Number(b)) => a.equal(b),
             (Value::Char(a), Value::Char(b)) => a == b,
-            (Value::Text(a), Value::Text(b)) | (Value::Keyword(a), Value::Keyword(b)) => a == b,
+            (Value::Text(a), Value::Text(b)) | (Value::Keyword(a), Value::Keyword(b)) => {
+                is_affordable(a.len().min(b.len())) && a == b
+            }
             (Value::Symbol(a), Value::Symbol(b)) => a.name == b.name,
             (Value::Vector(a), Value::Vector(b)) => {
                 Arc::ptr_eq(a, b)
@@ -92,6 +94,12 @@ impl Element for Value {
     fn order(&self, other: &Self) -> Ordering {
         rank(self).cmp(&rank(other)).then_with(|| order_within(self, other))
     }
+}
+
+/// Counts the effort of comparing so many bytes; short texts are compared as fast as other values.
+fn is_affordable(bytes: usize) -> bool {
+    const BYTES_PER_VALUE: usize = 128;
+    bytes < BYTES_PER_VALUE || spend(bytes / BYTES_PER_VALUE)
 }
 
 impl PartialEq for Value {
@@ -193,7 +201,9 @@ fn order_within(a: &Value, b: &Value) -> Ordering {
             a.compare(b).unwrap_or_else(|| a.as_f64().total_cmp(&b.as_f64()))
         }
         (Value::Char(a), Value::Char(b)) => a.cmp(b),
-        (Value::Text(a), Value::Text(b)) | (Value::Keyword(a), Value::Keyword(b)) => a.cmp(b),
+        (Value::Text(a), Value::Text(b)) | (Value::Keyword(a), Value::Keyword(b)) => {
+            if is_affordable(a.len().min(b.len())) { a.cmp(b) } else { Ordering::Equal }
+        }
         (Value::Symbol(a), Value::Symbol(b)) => a.name.cmp(&b.name),
         (Value::List(a), Value::List(b)) => in_turn(a.iter(), b.iter()),
         (Value::List(a), Value::Vector(b)) => in_turn(a.iter(), b.iter()),
@@ -289,7 +299,10 @@ pub fn compare(a: &Value, b: &Value) -> Option<Ordering> {
             }
             Some(order)
         }
-        (Value::Text(a), Value::Text(b)) => Some(a.encode_utf16().cmp(b.encode_utf16())),
+        (Value::Text(a), Value::Text(b)) => {
+            spend(a.len().min(b.len()) / 16);
+            Some(a.encode_utf16().cmp(b.encode_utf16()))
+        }
         (Value::Keyword(a), Value::Keyword(b)) => Some(compare_names(a, b)),
         (Value::Symbol(a), Value::Symbol(b)) => Some(compare_names(&a.name, &b.name)),
         (Value::Bool(_), Value::Bool(_)) | (Value::Char(_), Value::Char(_)) => Some(order_within(a, b)),

@@ -100,6 +100,31 @@ impl Event {
         self.attributes.retain(|(key, _)| key != name);
     }
 
+    /// Adds a custom field of which the caller knows that it is none of the standard ones, and not there yet.
+    pub fn add_attribute(&mut self, name: ArcStr, value: Value) {
+        self.attributes.push((name, value));
+    }
+
+    /// Sets the custom fields of a new event, of which none is a standard one; of those of one name the last one counts, in the place of
+    /// the first. However many there are, it takes little more than reading them.
+    pub fn set_attributes(&mut self, attributes: Vec<(ArcStr, Value)>) {
+        const FEW: usize = 16;
+        let is_repeated = |at: usize| attributes[..at].iter().any(|(name, _)| *name == attributes[at].0);
+        if attributes.len() <= FEW && !(0..attributes.len()).any(is_repeated) {
+            self.attributes = attributes;
+            return;
+        }
+        let mut by_name: Vec<usize> = (0..attributes.len()).collect();
+        by_name.sort_by(|a, b| attributes[*a].0.cmp(&attributes[*b].0).then(a.cmp(b)));
+        let mut last_of: Vec<Option<usize>> = vec![None; attributes.len()];
+        for same in by_name.chunk_by(|a, b| attributes[*a].0 == attributes[*b].0) {
+            last_of[same[0]] = same.last().copied();
+        }
+        let kept = last_of.into_iter().enumerate().filter_map(|(first, last)| Some((first, last?)));
+        self.attributes =
+            kept.map(|(first, last)| (attributes[first].0.clone(), attributes[last].1.clone())).collect();
+    }
+
     /// Sets a custom field; the caller has made sure that it is none of the standard ones.
     pub fn set_attribute(&mut self, name: ArcStr, value: Value) {
         debug_assert!(Field::of(&name).is_none(), "`{name}` is a standard field");
@@ -107,5 +132,19 @@ impl Event {
             Some((_, old)) => *old = value,
             None => self.attributes.push((name, value)),
         }
+    }
+}
+
+#[test]
+fn attributes_set_at_once_are_those_set_one_by_one() {
+    let names = |count: usize, different: usize| {
+        let of = move |at: usize| (ArcStr::from(format!("a{}", at * 7 % different)), Value::from(at));
+        (0..count).map(of).collect::<Vec<_>>()
+    };
+    for (count, different) in [(0, 1), (1, 1), (3, 2), (16, 16), (16, 5), (17, 17), (500, 300)] {
+        let (mut at_once, mut one_by_one) = (Event::default(), Event::default());
+        at_once.set_attributes(names(count, different));
+        names(count, different).into_iter().for_each(|(name, value)| one_by_one.set_attribute(name, value));
+        assert_eq!(at_once.attributes(), one_by_one.attributes(), "{count} of {different}");
     }
 }

@@ -18,7 +18,10 @@ pub fn hash(value: &Value) -> i32 {
         Value::Bool(false) => 1237,
         Value::Number(number) => of_number(number),
         Value::Char(part) => i32::try_from(u32::from(*part)).unwrap_or_default(),
-        Value::Text(text) => hash_int(java_hash(text)),
+        Value::Text(text) => {
+            spend(text.len() / 16);
+            hash_int(java_hash(text))
+        }
         Value::Keyword(name) => symbol(name).wrapping_add(0x9e37_79b9_u32.cast_signed()),
         Value::Symbol(name) => symbol(&name.name),
         Value::List(list) => ordered(list.iter()),

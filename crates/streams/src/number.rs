@@ -24,14 +24,25 @@ pub enum Number {
 
 impl Number {
     /// Its value in double precision.
+    #[inline]
     pub fn as_f64(&self) -> f64 {
         match self {
             Number::Int(value) => *value as f64,
-            Number::Big(value) => value.to_f64().unwrap_or(f64::NAN),
-            Number::Ratio(value) => value.to_f64().unwrap_or(f64::NAN),
             Number::Float(value) => f64::from(*value),
             Number::Double(value) => *value,
+            Number::Big(_) | Number::Ratio(_) => self.rounded(),
         }
+    }
+
+    /// Out of line: few numbers are big, and many are asked for their value.
+    #[cold]
+    fn rounded(&self) -> f64 {
+        let value = match self {
+            Number::Big(value) => value.to_f64(),
+            Number::Ratio(value) => value.to_f64(),
+            Number::Int(_) | Number::Float(_) | Number::Double(_) => Some(self.as_f64()),
+        };
+        value.unwrap_or(f64::NAN)
     }
 
     /// Whether both are equal for Clojure's `=`: integers equal integers, ratios ratios, floating-point numbers each other,

@@ -59,9 +59,9 @@ pub use portable::{is_pipe, may_change, open_at_once};
 pub use process::on_core;
 #[cfg(unix)]
 pub use process::{
-    CpuClock, Memory, block_signals, core_now, cores, ignore_file_size_signal, is_running, is_suspended,
-    memory_of, open_file_limit, open_files, pin_to_core, process_cpu_ns, raise_open_file_limit, set_umask,
-    suspend, terminate, thread_cpu_ns, unblock_signals,
+    CpuClock, Memory, block_signals, core_now, cores, host_name, ignore_file_size_signal, is_running,
+    is_suspended, memory_of, open_file_limit, open_files, pin_to_core, process_cpu_ns, raise_open_file_limit,
+    set_umask, suspend, terminate, thread_cpu_ns, unblock_signals,
 };
 pub use seed::random_seed;
 pub use socket::{

@@ -9,6 +9,12 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// The name of the machine; empty where the system does not say.
+pub fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
 /// Binds the calling thread, and the threads and processes that it starts from now on, to core `core` (from 0).
 ///
 /// # Errors

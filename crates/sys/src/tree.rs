@@ -45,6 +45,8 @@ const FOLDERS_GONE_MAX: usize = 64;
 pub struct RealFile {
     file: File,
     read_only: bool,
+    /// Its version when it was opened.
+    version: Option<FileVersion>,
 }
 
 /// What the next [`Tree::sync_all`] has to sync besides the root: an open file on each other file system, by device.
@@ -104,6 +106,11 @@ impl Tree {
 
     /// `NotFound` only if the root is the one that was opened.
     fn reason(&self, error: io::Error) -> DiskError {
+        // A link to itself, or a name that is too long for this file system: nothing is wrong with the disk.
+        #[cfg(unix)]
+        if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENAMETOOLONG)) {
+            return DiskError::NotAFile;
+        }
         match reason(error) {
             DiskError::NotFound => self.check_in_place().err().unwrap_or(DiskError::NotFound),
             // A file where the path has a folder.
@@ -128,7 +135,7 @@ impl Tree {
         if to_write {
             self.unsynced.note(&found, path)?;
         }
-        Ok(RealFile { file, read_only: !to_write })
+        Ok(RealFile { file, read_only: !to_write, version: version_of(&found) })
     }
 
     /// The path in the system. Rejects one that could leave the root.
@@ -455,6 +462,17 @@ impl TreeFile for RealFile {
 
     fn version(&self) -> Result<Option<FileVersion>, DiskError> {
         Ok(version_of(&self.file.metadata().map_err(reason)?))
+    }
+
+    fn opened_version(&self) -> Result<Option<FileVersion>, DiskError> {
+        Ok(self.version)
+    }
+
+    fn extend_new(&self, bytes: u64) -> Result<(), DiskError> {
+        if self.read_only {
+            return Err(DiskError::Denied);
+        }
+        self.file.set_len(bytes).map_err(reason)
     }
 
     fn extend(&self, bytes: u64) -> Result<(), DiskError> {

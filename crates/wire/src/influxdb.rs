@@ -23,7 +23,8 @@ pub enum Precision {
 /// Attributes that are about other things than the event.
 const NO_FIELDS: [&str; 2] = ["precision", "tag-fields"];
 
-/// Appends one line with its LF. False, with nothing appended, when the event has no service, metric or time.
+/// Appends one line with its LF. False, with nothing appended, when the event has no service
+/// (or one of backslashes only), metric or time.
 pub fn line(event: EventRef<'_>, tags: &[String], precision: Precision, out: &mut Vec<u8>) -> bool {
     let (Some(service), Some(metric), Some(time)) = (event.service(), event.metric(), event.time()) else {
         return false;
@@ -32,7 +33,7 @@ pub fn line(event: EventRef<'_>, tags: &[String], precision: Precision, out: &mu
     escaped(service, b", ", out);
     for key in tags {
         let mut value = Vec::new();
-        if tag_value(event, key, &mut value) {
+        if tag_value(event, key, &mut value) && has_rest(&value) {
             out.push(b',');
             escaped(key, b",= ", out);
             out.push(b'=');
@@ -40,7 +41,7 @@ pub fn line(event: EventRef<'_>, tags: &[String], precision: Precision, out: &mu
         }
     }
     out.extend_from_slice(b" value=");
-    if service.is_empty() || !number(metric, out) {
+    if !has_rest(service.as_bytes()) || !number(metric, out) {
         out.truncate(begin);
         return false;
     }
@@ -52,7 +53,7 @@ pub fn line(event: EventRef<'_>, tags: &[String], precision: Precision, out: &mu
         }
     }
     for (key, value) in event.attributes() {
-        if !is_tag(key) && !NO_FIELDS.contains(&key) && !key.is_empty() {
+        if !is_tag(key) && !NO_FIELDS.contains(&key) && has_rest(key.as_bytes()) {
             field(key, value, out);
         }
     }
@@ -138,17 +139,29 @@ fn number(number: NumberRef<'_>, out: &mut Vec<u8>) -> bool {
 }
 
 /// Line breaks would end the line: they become spaces, which are escaped.
+///
+/// A backslash of the text before a separator would escape it, or, for parsers that know escaped backslashes, end its escape.
+/// There is no form that all databases read alike, so these backslashes are left out.
 fn escaped(text: &str, special: &[u8], out: &mut Vec<u8>) {
+    let mut backslashes = 0;
     for byte in text.bytes().map(|byte| if byte.is_ascii_control() { b' ' } else { byte }) {
+        if byte == b'\\' {
+            backslashes += 1;
+            continue;
+        }
         if special.contains(&byte) {
             out.push(b'\\');
+        } else {
+            out.extend(std::iter::repeat_n(b'\\', backslashes));
         }
+        backslashes = 0;
         out.push(byte);
     }
-    // A backslash at the end would escape what follows.
-    if text.ends_with('\\') {
-        out.pop();
-    }
+}
+
+/// Whether [`escaped`] writes anything for it: no database takes an empty name or tag.
+fn has_rest(text: &[u8]) -> bool {
+    text.iter().any(|byte| *byte != b'\\')
 }
 
 fn quoted(text: &str, out: &mut Vec<u8>) {
@@ -207,4 +220,38 @@ fn lines_have_the_fields_that_the_original_writes() {
         "disk\\ free,state=ok value=5i,description=\"a \\\"b\\\" c\" 17000\nload value=0.5 17500\n"
     );
     assert!(lines(&[], Precision::Nanoseconds).ends_with("load value=0.5 17500000000\n"));
+}
+
+#[test]
+fn backslashes_do_not_escape_what_separates() {
+    use model::{EventsBuilder, TextField};
+
+    for (service, host, want) in [
+        ("a\\", "h", "a,host=h value=1i 0\n"),
+        ("a\\\\", "h\\\\", "a,host=h value=1i 0\n"),
+        ("a\\\\\\", "h\\\\\\", "a,host=h value=1i 0\n"),
+        ("\\a\\\\b\\", "h\\i", "\\a\\\\b,host=h\\i value=1i 0\n"),
+        ("a\\,b\\\\ c", "x\\=y", "a\\,b\\ c,host=x\\=y value=1i 0\n"),
+        ("a\\\n", "h\\\\\r", "a\\ ,host=h\\  value=1i 0\n"),
+        ("a", "\\\\", "a value=1i 0\n"),
+        ("\\\\", "h", ""),
+        ("", "h", ""),
+    ] {
+        let mut events = EventsBuilder::default();
+        let mut event = events.event();
+        event.plain_text(TextField::Host, host);
+        event.plain_text(TextField::Service, service);
+        event.metric(NumberRef::I64(1));
+        event.time(EventTime::Seconds(0));
+        event.attribute("\\\\", ValueRef::Bool(true)).expect("there is room");
+        event.finish();
+        let mut out = Vec::new();
+        let written =
+            events.view().iter().all(|event| line(event, &["host".to_owned()], Precision::Seconds, &mut out));
+        assert_eq!(
+            (written, String::from_utf8_lossy(&out).as_ref()),
+            (!want.is_empty(), want),
+            "{service} {host}"
+        );
+    }
 }

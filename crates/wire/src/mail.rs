@@ -5,7 +5,7 @@
 
 use model::{EventRef, EventTime, ValueRef};
 
-use crate::report::{event_number_json, event_value_json, numeric_date};
+use crate::report::{event_number_json, event_value_json, java_date};
 
 /// Between the parts of a record; no part but the text has it.
 const SEPARATOR: u8 = 0x1f;
@@ -20,7 +20,7 @@ pub fn push_text(event: EventRef<'_>, skip: &[&str], out: &mut Vec<u8>) {
         Some(EventTime::Micros(micros)) => micros.div_euclid(1_000_000),
         None => 0,
     };
-    let at = numeric_date(u64::try_from(seconds).unwrap_or(0));
+    let at = java_date(u64::try_from(seconds).unwrap_or(0));
     let text = |text: Option<&str>| text.unwrap_or("").to_owned();
     let mut metric = Vec::new();
     if let Some(number) = event.metric() {
@@ -40,7 +40,7 @@ pub fn push_text(event: EventRef<'_>, skip: &[&str], out: &mut Vec<u8>) {
         })
         .collect();
     let whole = format!(
-        "At {at} UTC\n{} {} {} ({})\nTags: [{}]\nCustom Attributes: {{{}}}\n\n{}",
+        "At {at}\n{} {} {} ({})\nTags: [{}]\nCustom Attributes: {{{}}}\n\n{}",
         text(event.host()),
         text(event.service()),
         text(event.state()),
@@ -50,6 +50,11 @@ pub fn push_text(event: EventRef<'_>, skip: &[&str], out: &mut Vec<u8>) {
         text(event.description()),
     );
     out.extend_from_slice(whole.as_bytes());
+}
+
+/// The addresses of a list with commas.
+pub fn addresses(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|address| !address.is_empty())
 }
 
 /// Appends a record: what a subject needs of the event, and its text.
@@ -118,7 +123,7 @@ fn subjects_and_texts_are_those_of_riemann() {
     push_text(first, &[], &mut text);
     assert_eq!(
         String::from_utf8_lossy(&text),
-        "At 2023-11-14 22:13:20 UTC\na disk  (5)\nTags: []\nCustom Attributes: {}\n\nfull\u{1f}!"
+        "At Tue Nov 14 22:13:20 UTC 2023\na disk  (5)\nTags: []\nCustom Attributes: {}\n\nfull\u{1f}!"
     );
     let records: Vec<Vec<u8>> = events
         .view()

@@ -4,7 +4,8 @@
 //! perhaps a filter after `|`. Names other than those of the fields are attributes; what is absent is written as nothing.
 //! Not here: where templates come from (`config`), and what is sent (`request`).
 
-use model::{EventRef, EventTime, ValueRef};
+use model::{EventRef, EventTime, NumberRef, ValueRef};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::report::{event_json_line, event_number_json, event_value_json, numeric_date};
 use crate::text::json_string;
@@ -41,6 +42,8 @@ enum Filter {
     Json,
     /// Percent-encoded.
     Url,
+    /// Percent-encoded already: in a URL, bytes that may be there are written as they are.
+    Encoded,
     /// Unix milliseconds.
     Milliseconds,
     /// `2023-11-14T22:13:20Z`.
@@ -71,8 +74,29 @@ pub struct Mistake {
     pub hint: &'static str,
 }
 
+/// All but the unreserved characters of RFC 3986.
+const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// The same without those with a meaning in path and query: for what is encoded already.
+const OF_URLS: AsciiSet = RESERVED
+    .remove(b'/')
+    .remove(b'%')
+    .remove(b'?')
+    .remove(b'&')
+    .remove(b'=')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b':')
+    .remove(b';')
+    .remove(b'@')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*');
+
 /// The filters, for messages.
-const FILTERS: &str = "the filters are json, url, and for the time also ms, iso and date";
+const FILTERS: &str = "the filters are json, url, encoded, and for the time also ms, iso and date";
 
 impl Template {
     /// Compiles a text.
@@ -123,6 +147,18 @@ impl Template {
         self.0.iter().all(|part| matches!(part, Part::Text(_)))
     }
 
+    /// The number of [`dot_parts`] of a target that are its own text: others are those of events.
+    pub fn own_dot_parts(&self) -> usize {
+        let mut text = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Text(own) => text.push_str(own),
+                Part::Field(..) => text.push('x'),
+            }
+        }
+        dot_parts(text.as_bytes())
+    }
+
     /// Appends the text for an event.
     pub fn render(&self, event: EventRef<'_>, around: Around, out: &mut Vec<u8>) {
         let mut value = Vec::new();
@@ -133,7 +169,8 @@ impl Template {
                     value.clear();
                     field.write(event, *filter, &mut value);
                     match (around, filter) {
-                        (Around::Url, _) | (_, Filter::Url) => percent_encoded(&value, out),
+                        (Around::Url, Filter::Encoded) => out.extend(encoded(&value, &OF_URLS)),
+                        (Around::Url, _) | (_, Filter::Url) => out.extend(encoded(&value, &RESERVED)),
                         (Around::Line, _) => {
                             out.extend(
                                 value.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }),
@@ -153,6 +190,7 @@ impl Filter {
             None => Filter::None,
             Some("json") => Filter::Json,
             Some("url") => Filter::Url,
+            Some("encoded") => Filter::Encoded,
             Some("ms") => Filter::Milliseconds,
             Some("iso") => Filter::Iso,
             Some("date") => Filter::Date,
@@ -197,7 +235,7 @@ impl Field {
             Field::Time => write_time(event.time(), filter, out),
             Field::Ttl => {
                 if let Some(ttl_s) = event.ttl_s() {
-                    out.extend_from_slice(ttl_s.to_string().as_bytes());
+                    event_number_json(NumberRef::F32(ttl_s), out);
                 } else if is_json {
                     out.extend_from_slice(b"null");
                 }
@@ -215,6 +253,10 @@ impl Field {
             },
         }
     }
+}
+
+fn encoded<'v>(value: &'v [u8], set: &'static AsciiSet) -> impl Iterator<Item = u8> + use<'v> {
+    percent_encode(value, set).flat_map(str::bytes)
 }
 
 fn write_text(text: &str, is_json: bool, out: &mut Vec<u8>) {
@@ -262,27 +304,54 @@ fn write_time(time: Option<EventTime>, filter: Filter, out: &mut Vec<u8>) {
         Filter::Milliseconds => micros.div_euclid(1_000).to_string(),
         Filter::Iso => numeric_date(shown).replacen(' ', "T", 1) + "Z",
         Filter::Date => numeric_date(shown).chars().take(10).collect::<String>().replace('-', "."),
-        Filter::None | Filter::Json | Filter::Url => seconds.to_string(),
+        Filter::None | Filter::Json | Filter::Url | Filter::Encoded => seconds.to_string(),
     };
     out.extend_from_slice(text.as_bytes());
 }
 
-/// All but the unreserved characters of RFC 3986.
-fn percent_encoded(text: &[u8], out: &mut Vec<u8>) {
-    for byte in text {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
-            out.push(*byte);
-        } else {
-            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
+/// How many parts of a URL's path are `.` or `..`, which lead to another path.
+///
+/// Encoding does not protect them: many servers decode a path before they resolve its dots.
+pub fn dot_parts(target: &[u8]) -> usize {
+    let path = target.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default();
+    let are_dots = |part: &&[u8]| {
+        let (mut rest, mut dots) = (*part, 0);
+        let after_dot = |rest: &[u8]| match rest {
+            [b'.', ..] => Some(1),
+            [b'%', b'2', b'e' | b'E', ..] => Some(3),
+            _ => None,
+        };
+        while let Some(len) = after_dot(rest) {
+            dots += 1;
+            rest = &rest[len..];
         }
-    }
+        rest.is_empty() && (1..=2).contains(&dots)
+    };
+    path.split(|byte| *byte == b'/').filter(are_dots).count()
 }
 
 #[cfg(test)]
 mod tests {
-    use model::{EventsBuilder, NumberRef, TextField};
+    use model::{EventsBuilder, TextField};
 
     use super::*;
+
+    #[test]
+    fn numbers_that_are_none_are_null() {
+        let mut events = EventsBuilder::default();
+        for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut event = events.event();
+            event.metric(NumberRef::F32(number));
+            event.ttl_s(number);
+            event.finish();
+        }
+        let template = Template::parse("[{{metric|json}},{{ttl|json}}]").expect("it is one");
+        for event in events.view().iter() {
+            let mut out = Vec::new();
+            template.render(event, Around::Body, &mut out);
+            assert_eq!(String::from_utf8_lossy(&out), "[null,null]");
+        }
+    }
 
     #[test]
     fn fields_are_written_with_their_filters_and_absent_ones_are_empty() {
@@ -305,6 +374,8 @@ mod tests {
             ("x{{description}}", Around::Line, "x\"full\" ", "x"),
             ("/w?s={{service}}&h={{host}}", Around::Url, "/w?s=disk%20%2F&h=web%201", "/w?s=s&h="),
             ("{{host|url}}", Around::Body, "web%201", ""),
+            ("/a{{service|encoded}}", Around::Url, "/adisk%20/", "/as"),
+            ("{{host|encoded}}", Around::Body, "web 1", ""),
             (
                 "{{time|ms}} {{time|iso}} {{time|date}}",
                 Around::Body,
@@ -326,6 +397,37 @@ mod tests {
                 template.render(event, around, &mut out);
                 assert_eq!(String::from_utf8_lossy(&out), want, "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn dots_of_events_are_counted_beside_those_of_the_text() {
+        for (text, host, own, rendered) in [
+            ("/h/{{host}}/in", "..", 0, 1),
+            ("/h/{{host}}/in", ".", 0, 1),
+            ("/h/{{host}}", "..", 0, 1),
+            ("/h/.{{host}}?a", ".", 0, 1),
+            ("/h/%2e{{host}}", ".", 0, 1),
+            ("/h/{{host}}{{host}}#a", ".", 0, 1),
+            ("/h/{{host}}..", "", 0, 1),
+            ("/h/../{{host}}/%2E%2e/in", "..", 2, 3),
+            ("/h/../{{host}}/in", "a", 1, 1),
+            ("/h/{{host}}/in", "...", 0, 0),
+            ("/h/{{host}}/in", "a..b", 0, 0),
+            ("/h/{{host}}x/in", "..", 0, 0),
+            ("/h/{{host}}/in", "../..", 0, 0),
+            ("/h/{{host}}/in", "%2E%2E", 0, 0),
+            ("/h/{{host}}/in", "", 0, 0),
+            ("/h?a=/{{host}}/../", "..", 0, 0),
+        ] {
+            let mut events = EventsBuilder::default();
+            let mut event = events.event();
+            event.plain_text(TextField::Host, host);
+            event.finish();
+            let template = Template::parse(text).expect("it is one");
+            let mut out = Vec::new();
+            events.view().iter().for_each(|event| template.render(event, Around::Url, &mut out));
+            assert_eq!((template.own_dot_parts(), dot_parts(&out)), (own, rendered), "{text} {host}");
         }
     }
 

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use sim::{
-    Calm, ChainCalm, ClockCalm, Found, RelayCalm, StoreCalm, Story, chain_storm, clock_storm, relay_storm,
-    store_storm, storm, storm_with_story,
+    Calm, ChainCalm, ClockCalm, Found, RelayCalm, StoreCalm, Story, StreamCalm, chain_storm, clock_storm,
+    relay_storm, store_storm, storm, storm_with_story, stream_storm,
 };
 
 /// Time between two progress lines.
@@ -29,6 +29,7 @@ enum Task {
     Relay { seeds: u64, first: Option<u64> },
     Clock { seeds: u64, first: Option<u64> },
     Store { seeds: u64, first: Option<u64> },
+    Streams { seeds: u64, first: Option<u64> },
     Canary,
 }
 
@@ -40,6 +41,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> anyhow::Result<bool> {
         Task::Relay { seeds, first } => Ok(relay(first.unwrap_or_else(fresh_seed), seeds)),
         Task::Clock { seeds, first } => Ok(clocks(first.unwrap_or_else(fresh_seed), seeds)),
         Task::Store { seeds, first } => Ok(stores(first.unwrap_or_else(fresh_seed), seeds)),
+        Task::Streams { seeds, first } => Ok(streams(first.unwrap_or_else(fresh_seed), seeds)),
         Task::Canary => canary(root),
     }
 }
@@ -66,8 +68,14 @@ fn parse(words: &[&str]) -> anyhow::Result<Task> {
         ["--store", "--seeds", seeds, "--first", first] => {
             Task::Store { seeds: number(seeds)?, first: Some(number(first)?) }
         }
+        ["--streams", "--seeds", seeds] => Task::Streams { seeds: number(seeds)?, first: None },
+        ["--streams", "--seeds", seeds, "--first", first] => {
+            Task::Streams { seeds: number(seeds)?, first: Some(number(first)?) }
+        }
         ["--canary"] => Task::Canary,
-        _ => bail!("usage: sim --seed N | [--relay | --clock | --store] --seeds K [--first N] | --canary"),
+        _ => bail!(
+            "usage: sim --seed N | [--relay | --clock | --store | --streams] --seeds K [--first N] | --canary"
+        ),
     })
 }
 
@@ -161,6 +169,27 @@ fn stores(first: u64, seeds: u64) -> bool {
     true
 }
 
+/// Runs storms of a Riemann config from `first` on, likewise.
+fn streams(first: u64, seeds: u64) -> bool {
+    let mut all = StreamCalm::default();
+    for seed in first..first.saturating_add(seeds) {
+        match stream_storm(seed) {
+            Ok(calm) => all.add(&calm),
+            Err(found) => {
+                println!("{found}\nto repeat it: cargo xtask sim --streams --seeds 1 --first {seed}");
+                return false;
+            }
+        }
+    }
+    let StreamCalm { sent, compared, checkpoints, kills, restarts, reloads, lost } = all;
+    println!(
+        "streams: {sent} events, {checkpoints} checkpoints; {kills} kills lost {lost} events after the last one; {restarts} restarts, \
+         {reloads} reloads; the index was compared {compared} times"
+    );
+    println!("{seeds} seeds from {first} on: nothing that a checkpoint had was lost or doubled");
+    true
+}
+
 /// Runs storms from `first` on. Reports the lowest seed that failed, so that the result is always the same.
 fn many(first: u64, seeds: u64) -> anyhow::Result<bool> {
     let Some(end) = first.checked_add(seeds) else { bail!("there are no {seeds} seeds from {first} on") };
@@ -244,6 +273,7 @@ fn seeds_are_read_from_the_command_line() {
         (&["--clock", "--seeds", "7"], Some(Task::Clock { seeds: 7, first: None })),
         (&["--clock", "--seeds", "7", "--first", "3"], Some(Task::Clock { seeds: 7, first: Some(3) })),
         (&["--store", "--seeds", "7"], Some(Task::Store { seeds: 7, first: None })),
+        (&["--streams", "--seeds", "7"], Some(Task::Streams { seeds: 7, first: None })),
         (&["--seed", "x"], None),
         (&["--seed", "-1"], None),
         (&["--first", "3"], None),

@@ -1,15 +1,17 @@
 //! What readers of outputs share: the section that they read, and what they make of it.
 //!
-//! Not here: the readers by type (`outputs`, `http_output`, `email`).
+//! Not here: the readers by type (`outputs`, `http_output`, `email`, `riemann_output`).
 
 use deliver::plan::SenderPlan;
 
 use super::clusters::Draft;
 use super::fields::Fields;
+use super::value::Checked;
+use crate::address::destination_name;
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::table::endpoints::ENDPOINT;
 use crate::options::table::queue::OF_OUTPUTS;
-use crate::plan::{Feed, OutputKind, OutputPlan};
+use crate::plan::{Destination, Feed, OutputKind, OutputPlan};
 
 /// The plans of a section, and its cluster if it makes one.
 pub(super) type Outputs = (Vec<Built>, Option<Draft>);
@@ -51,4 +53,17 @@ pub(super) fn sender(fields: &Fields, wrong: &mut Vec<Diagnostic>) -> SenderPlan
         fields.wrong(key, Code::OutOfRange, message, limits, wrong);
     }
     sender
+}
+
+/// The endpoints of `to`, with their places.
+pub(super) fn endpoints(fields: &Fields) -> &[(Destination, Place)] {
+    match fields.other("to") {
+        Some(Checked::Endpoints(to)) => to,
+        _ => &[],
+    }
+}
+
+/// Name of one endpoint's output.
+pub fn endpoint_name(name: &str, to: &Destination) -> String {
+    format!("{name}/{}", destination_name(to))
 }

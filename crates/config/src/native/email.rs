@@ -44,6 +44,11 @@ fn check_server(plan: &mut EmailPlan, fields: &Fields, wrong: &mut Vec<Diagnosti
         fields.wrong("tls", Code::BadValue, "`tls` is for encrypted connections", label, wrong);
     }
     transport::check_endpoint(plan.tls.as_deref(), fields, wrong);
+    if plan.shows_password() {
+        let warning = Diagnostic::warning(Code::PasswordClear, "`password` is sent in clear text");
+        let warning = warning.at(fields.at("smtp")).label("not encrypted, and not a loopback address");
+        wrong.push(warning.hint("write `starttls = true` beside it, or `smtps://`"));
+    }
     for (key, other, is_alone) in [
         ("user", "password", plan.user.is_some() && plan.password.is_none()),
         ("password", "user", plan.password.is_some() && plan.user.is_none()),
@@ -63,6 +68,10 @@ fn check_addresses(plan: &EmailPlan, fields: &Fields, wrong: &mut Vec<Diagnostic
         if !is_address(to) {
             let message = format!("`{to}` is no address");
             wrong.push(Diagnostic::error(Code::BadValue, message).at(*place).label("name@example.org"));
+        } else if !to.contains('@') {
+            let message = format!("the address `{to}` has no domain");
+            let label = "completed with the name of the machine";
+            wrong.push(Diagnostic::warning(Code::LocalAddress, message).at(*place).label(label));
         }
     }
     if plan.to.len() > EmailPlan::RECIPIENTS_MAX {

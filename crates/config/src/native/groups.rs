@@ -11,6 +11,7 @@ use crate::options::table::endpoints::{CONNECTIONS, ENDPOINT};
 use crate::options::table::http_output::HTTP_OUTPUT;
 use crate::options::table::outputs::FILES;
 use crate::options::table::queue::OF_OUTPUTS;
+use crate::options::table::riemann_output::RIEMANN_OUTPUT;
 use crate::options::table::transport::OUTPUT_TRANSPORT;
 use crate::options::table::whisper::STORE;
 use crate::plan::{Link, OutputKind, OutputPlan, Plan, StreamLink};
@@ -22,7 +23,8 @@ pub(super) fn fields(plan: &Plan, group: &OutputGroup<'_>) -> Fields {
     let kind = &output.kind;
     let facts = kind.facts();
     let mut fields = Fields::node(facts.section, plan.names_of(&output.from));
-    if !group.endpoints.is_empty() && !matches!(facts.link, Link::Requests { .. }) {
+    let is_elsewhere = matches!(facts.link, Link::Requests { form, .. } if !form.has_to());
+    if !group.endpoints.is_empty() && !is_elsewhere {
         let to = group.endpoints.iter().map(|to| (to.clone(), Place::new(0, 0)));
         fields.give_value("to", Checked::Endpoints(to.collect()));
     }
@@ -47,6 +49,9 @@ pub(super) fn fields(plan: &Plan, group: &OutputGroup<'_>) -> Fields {
     }
     if let (OutputKind::Email(plan), OutputKind::Email(default)) = (kind, &default) {
         fields.give(&EMAIL, &**plan, default);
+    }
+    if let (OutputKind::Riemann(plan), OutputKind::Riemann(default)) = (kind, &default) {
+        fields.give(&RIEMANN_OUTPUT, &**plan, default);
     }
     if let Some(namespace) = facts.namespace {
         fields.give_table(namespace);

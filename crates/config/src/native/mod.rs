@@ -40,6 +40,7 @@ mod packets;
 mod points;
 mod print;
 mod relay;
+mod riemann_output;
 mod sources;
 mod store;
 mod toml;
@@ -129,6 +130,12 @@ pub fn check_with(
 
 /// Checks the files of one configuration. [`by_file`] finds the file of each diagnostic.
 pub fn check_files(files: &[File], variables: &dyn Variables) -> (Option<Plan>, Vec<Diagnostic>) {
+    let (draft, diagnostics) = draft_of_files(files, variables);
+    (draft.filter(|_| !has_errors(&diagnostics)), diagnostics)
+}
+
+/// The same, but after errors the plan has what could be read. It is for further checks only: nothing may run from it.
+pub fn draft_of_files(files: &[File], variables: &dyn Variables) -> (Option<Plan>, Vec<Diagnostic>) {
     let mut resolved = variables::Resolved::default();
     let (root, mut diagnostics) = files::merged(files, variables, &mut resolved);
     let secrets = std::mem::take(&mut resolved.secrets);
@@ -136,7 +143,7 @@ pub fn check_files(files: &[File], variables: &dyn Variables) -> (Option<Plan>, 
     resolved.hide(&mut diagnostics);
     variables::drop_later_mistakes(&mut diagnostics);
     diagnostics.sort_by_key(|diagnostic| diagnostic.place.map_or(usize::MAX, |place| place.start));
-    (plan.filter(|_| !has_errors(&diagnostics)), diagnostics)
+    (plan, diagnostics)
 }
 
 /// The plan of a tree; valid only if `wrong` contains no error afterwards.

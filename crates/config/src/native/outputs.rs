@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use deliver::plan::SenderPlan;
 use wire::graphite::Namespace;
 
-use super::asked::{Asked, Outputs, sender};
+pub use super::asked::endpoint_name;
+use super::asked::{Asked, Outputs, endpoints, sender};
 use super::clusters;
 use super::fields::Fields;
-use super::value::Checked;
-use super::{checks, email, http_output, packets, store, transport};
-use crate::address::destination_name;
+use super::{checks, email, http_output, packets, riemann_output, store, transport};
 use crate::diagnostic::{Code, Diagnostic, Place};
 use crate::options::Section;
 use crate::options::table::endpoints::CONNECTIONS;
@@ -123,6 +122,11 @@ const TYPES: &[OutputType] = &[
         section: Section::OutputEmail,
         empty: |_| OutputKind::Email(Box::default()),
         read: email::outputs,
+    },
+    OutputType {
+        section: Section::OutputRiemann,
+        empty: |_| OutputKind::Riemann(Box::default()),
+        read: riemann_output::outputs,
     },
 ];
 
@@ -237,18 +241,6 @@ fn opentsdb_outputs(asked: &Asked<'_>, mut model: OutputKind, wrong: &mut Vec<Di
         asked.output(name, model.with_destination(to), *place)
     });
     (each.collect(), None)
-}
-
-/// Name of one endpoint's output.
-pub fn endpoint_name(name: &str, to: &Destination) -> String {
-    format!("{name}/{}", destination_name(to))
-}
-
-fn endpoints(fields: &Fields) -> &[(Destination, Place)] {
-    match fields.other("to") {
-        Some(Checked::Endpoints(to)) => to,
-        _ => &[],
-    }
 }
 
 fn packet_outputs(asked: &Asked<'_>, _empty: OutputKind, wrong: &mut Vec<Diagnostic>) -> Outputs {

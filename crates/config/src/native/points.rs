@@ -30,11 +30,11 @@ fn mistake(plan: &Plan, taker: &Named, id: SourceId, place: Place) -> Option<Dia
         let message = format!("{} cannot read points", taker.whose);
         Some(Diagnostic::error(Code::WrongRecords, message).at(place).label(label).hint(hint))
     };
-    if taker.section == Some(Section::TransformRelay) {
+    if matches!(taker.section, Some(Section::TransformRelay | Section::TransformStreams)) {
         return None;
     }
     if taker.family == Family::Transforms {
-        let hint = "name the source in the `from` of a relay, or of an output of type `graphite`, `graphite_file`, `udp`, `tcp` or `unix`";
+        let hint = "name the source in the `from` of a relay, of a transform of type `streams`, or of an output of type `graphite`, `graphite_file`, `udp`, `tcp` or `unix`";
         return cannot("this source gives Graphite points; an aggregation reads StatsD samples", hint);
     }
     let outputs = plan.outputs.iter().enumerate();

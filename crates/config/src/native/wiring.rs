@@ -237,7 +237,12 @@ fn feeds<'a>(
         } else {
             if matches!(
                 one.section,
-                Some(Section::OutputEventFile | Section::OutputHttp | Section::OutputEmail)
+                Some(
+                    Section::OutputEventFile
+                        | Section::OutputHttp
+                        | Section::OutputEmail
+                        | Section::OutputRiemann
+                )
             ) && names.named[*at].section == Some(Section::SourceSelf)
             {
                 let message = format!("{} gets nothing from `{name}`", one.whose);
@@ -290,6 +295,13 @@ fn mismatch(one: &Named, name: &str, feed: Feed, names: &Names) -> Option<Diagno
     if let (Some(giver), Some(taker)) = (giver, one.kind()) {
         if taker.carries(giver).is_some() || names.cyclic.contains(&*one.name) {
             return None;
+        }
+        if giver.section == Section::TransformRelay {
+            let message = format!("{} cannot read from `{name}`", one.whose);
+            let label = "a relay sends to the outputs and relays of its clusters only";
+            let hint =
+                format!("name what feeds `{name}` in `from`: sources, and transforms of type `aggregate`");
+            return Some(Diagnostic::error(Code::NeedsSource, message).label(label).hint(hint));
         }
         let hint = taker.takes.first().map_or_else(String::new, |kind| names.givers(*kind));
         return Some(cannot_take(one, name, giver, &words(taker.takes)).hint(hint));

@@ -145,8 +145,8 @@ sections! {
         "One rule of a relay. With `into` it is a rewrite, with `compute` an aggregation rule, otherwise a route.";
     RelayStatistics: "[transforms.NAME.statistics]",
         "Destination of a relay's own figures.";
-    TransformStreams: Transforms "streams" [Events] => [Events Points],
-        "Runs a Riemann config over events: its streams, index and queries. See [Riemann](riemann.md).";
+    TransformStreams: Transforms "streams" [Events Points] => [Events Points],
+        "Runs a Riemann config over events: its streams, index and queries. Points become events, as in Riemann's `graphite-server`. See [Riemann](riemann.md#points-as-events).";
     OutputGraphite: Outputs "graphite" [Aggregates Points] => [],
         "Sends aggregates to carbon, a relay, or another program with its protocol.";
     OutputGraphiteFile: Outputs "graphite_file" [Aggregates Points] => [],
@@ -177,6 +177,8 @@ sections! {
         "Sends events to an HTTP server, in batches or one by one. See [HTTP output](http-output.md).";
     OutputEmail: Outputs "email" [Events] => [],
         "Sends events by mail. See [Email](email.md).";
+    OutputRiemann: Outputs "riemann" [Events] => [],
+        "Sends events to another Riemann, in acknowledged messages. See [Riemann output](riemann-output.md).";
     Aggregates: "[outputs.NAME.aggregates]",
         "Aggregates as samples, for an output of packets that takes from a transform: counters as their sums, gauges as their values, sets as their members, timers as the values of the window.";
     OutputTls: "[outputs.NAME.tls]",
@@ -245,8 +247,8 @@ pub(in crate::options) mod shared {
     use crate::options::section::Family;
     use crate::options::section::Section::{
         self, OutputEmail, OutputEventFile, OutputGraphite, OutputGraphiteFile, OutputHttp, OutputOpenTsdb,
-        OutputTcp, OutputUdp, OutputUnix, OutputWhisper, SourceGraphite, SourceOpenTsdb, SourceRiemann,
-        SourceStatsd, TransformAggregate,
+        OutputRiemann, OutputTcp, OutputUdp, OutputUnix, OutputWhisper, SourceGraphite, SourceOpenTsdb,
+        SourceRiemann, SourceStatsd, TransformAggregate,
     };
 
     pub(in crate::options) const SOURCES: &[Section] = &[SourceStatsd];
@@ -266,9 +268,17 @@ pub(in crate::options) mod shared {
     pub(in crate::options) const STREAMS: &[Section] =
         &[OutputGraphite, OutputOpenTsdb, OutputTcp, OutputUnix];
     pub(in crate::options) const RETRIED: &[Section] =
-        &[OutputGraphite, OutputOpenTsdb, OutputTcp, OutputUnix, OutputHttp, OutputEmail];
+        &[OutputGraphite, OutputOpenTsdb, OutputTcp, OutputUnix, OutputHttp, OutputEmail, OutputRiemann];
     pub(in crate::options) const PACKETS: &[Section] = &[OutputUdp, OutputTcp, OutputUnix];
-    pub(in crate::options) const ENDPOINTS: &[Section] =
-        &[OutputGraphite, OutputOpenTsdb, OutputUdp, OutputTcp, OutputUnix, OutputHttp, OutputEmail];
+    pub(in crate::options) const ENDPOINTS: &[Section] = &[
+        OutputGraphite,
+        OutputOpenTsdb,
+        OutputUdp,
+        OutputTcp,
+        OutputUnix,
+        OutputHttp,
+        OutputEmail,
+        OutputRiemann,
+    ];
     pub(in crate::options) const ROTATED: &[Section] = &[OutputGraphiteFile, OutputEventFile];
 }

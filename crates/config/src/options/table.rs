@@ -15,6 +15,7 @@ pub(crate) mod packets;
 pub(crate) mod queue;
 pub(crate) mod relay;
 pub(crate) mod riemann;
+pub(crate) mod riemann_output;
 pub(crate) mod sources;
 pub(crate) mod streams;
 pub(crate) mod transforms;
@@ -74,6 +75,7 @@ pub(super) const TABLES: &[&[Row]] = &[
     packets::AGGREGATES.rows,
     http_output::HTTP_OUTPUT.rows,
     email::EMAIL.rows,
+    riemann_output::RIEMANN_OUTPUT.rows,
     endpoints::ENDPOINT.rows,
     endpoints::CHECK.rows,
     endpoints::CONNECTIONS.rows,

@@ -4,7 +4,7 @@ use deliver::plan::{BatchPlan, SenderPlan};
 
 use super::http_output::REQUEST_BYTES_MAX;
 use super::{Endpoint, EndpointTls};
-use crate::address::parse_host_port;
+use crate::address::{loopback_addresses, parse_host_port};
 
 /// An output of type `email`. Its texts are checked: they compile.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +66,7 @@ impl EmailPlan {
     pub const TIMEOUT_MS: u64 = 10_000;
 
     /// Most recipients of a mail.
-    pub const RECIPIENTS_MAX: usize = 100;
+    pub const RECIPIENTS_MAX: usize = model::limits::MAIL_RECIPIENTS_MAX;
 
     /// Whether the connection is encrypted from its beginning, and the server.
     ///
@@ -87,6 +87,14 @@ impl EmailPlan {
         let port = if is_encrypted { 465 } else { 25 };
         let with_port = if has_port { rest.to_owned() } else { format!("{rest}:{port}") };
         parse_host_port(&with_port).map(|to| (is_encrypted, to)).map_err(|bad| bad.label)
+    }
+
+    /// Whether others can read its password on the way.
+    pub fn shows_password(&self) -> bool {
+        let in_clear = self.server().is_ok_and(|(is_encrypted, to)| {
+            !is_encrypted && !self.starttls && loopback_addresses(&to.host).is_empty()
+        });
+        in_clear && self.user.is_some() && self.password.is_some()
     }
 
     /// Limits of a mail.

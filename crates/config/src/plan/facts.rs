@@ -11,7 +11,10 @@ use std::path::Path;
 use deliver::plan::{BatchPlan, SenderPlan};
 use wire::graphite::{LinePrefix, Namespace};
 
-use super::{Addresses, Compression, Destination, EmailPlan, EndpointTls, HttpOutputPlan, WhisperPlan};
+use super::{
+    Addresses, Compression, Destination, EmailPlan, EndpointTls, HttpOutputPlan, RiemannOutputPlan,
+    WhisperPlan,
+};
 use crate::kinds::{NodeKind, RecordKind};
 use crate::options::section::Section;
 
@@ -85,6 +88,8 @@ pub enum RequestForm<'a> {
     Http(&'a HttpOutputPlan),
     /// Mails to an SMTP server.
     Mail(&'a EmailPlan),
+    /// Messages to another Riemann.
+    Riemann(&'a RiemannOutputPlan),
 }
 
 impl<'a> RequestForm<'a> {
@@ -93,6 +98,7 @@ impl<'a> RequestForm<'a> {
         match self {
             RequestForm::Http(plan) => plan.batch(),
             RequestForm::Mail(plan) => plan.batch(),
+            RequestForm::Riemann(plan) => plan.batch(),
         }
     }
 
@@ -101,6 +107,15 @@ impl<'a> RequestForm<'a> {
         match self {
             RequestForm::Http(plan) => plan.tls.as_deref(),
             RequestForm::Mail(plan) => plan.tls.as_deref(),
+            RequestForm::Riemann(plan) => plan.tls.as_deref(),
+        }
+    }
+
+    /// Whether its endpoints are those of an option `to`.
+    pub fn has_to(self) -> bool {
+        match self {
+            RequestForm::Http(_) | RequestForm::Mail(_) => false,
+            RequestForm::Riemann(_) => true,
         }
     }
 }

@@ -10,6 +10,10 @@ use crate::address::parse_host_port;
 /// Longest piece of a request for one event, rendered: longer ones are dropped as `too_big`.
 pub const RECORD_BYTES_MAX: usize = 1 << 20;
 
+/// Longest path with query, rendered: longer ones are dropped as `too_big`. Few servers take more than 8 KiB; 64 KiB is no URL for
+/// our client.
+pub const TARGET_BYTES_MAX: usize = 32 << 10;
+
 /// Most bytes of the body of a request, as they are queued; a single event may be larger.
 pub const REQUEST_BYTES_MAX: u64 = 1 << 20;
 

@@ -13,8 +13,8 @@ use crate::kinds::RecordKind;
 use crate::options::section::Section;
 
 use super::{
-    Compression, EmailPlan, EndpointTls, Feed, HttpOutputPlan, Link, OutputFacts, RequestForm, StreamLink,
-    WhisperPlan, Written,
+    Compression, EmailPlan, EndpointTls, Feed, HttpOutputPlan, Link, OutputFacts, RequestForm,
+    RiemannOutputPlan, StreamLink, WhisperPlan, Written,
 };
 
 /// Default of `sync_window`, in milliseconds.
@@ -190,6 +190,8 @@ pub enum OutputKind {
     Http(Box<HttpOutputPlan>),
     /// Events by mail.
     Email(Box<EmailPlan>),
+    /// Events to another Riemann.
+    Riemann(Box<RiemannOutputPlan>),
 }
 
 impl OutputKind {
@@ -423,6 +425,7 @@ impl OutputKind {
             OutputKind::Email(plan) => {
                 requests(Section::OutputEmail, plan.endpoint(), plan.sender, RequestForm::Mail(plan))
             }
+            OutputKind::Riemann(plan) => plan.facts(),
         }
     }
 
@@ -444,6 +447,7 @@ impl OutputKind {
                     packets.framing = Framing::Lines;
                 }
             }
+            OutputKind::Riemann(plan) => plan.to = destination.clone(),
             OutputKind::GraphiteFile { .. }
             | OutputKind::Whisper(_)
             | OutputKind::Console { .. }
@@ -514,7 +518,7 @@ fn perl_file(path: &Path) -> OutputFacts<'_> {
 
 impl<'a> OutputFacts<'a> {
     /// An output without options that others ask for.
-    fn plain(
+    pub(super) fn plain(
         section: Section,
         takes: &'static [RecordKind],
         link: Link<'a>,

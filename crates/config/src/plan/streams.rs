@@ -1,9 +1,10 @@
 //! A Riemann config as a transform of a plan.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use model::OutputId;
+use streams::riemann::engine::Engine;
 use streams::riemann::files::Files;
 
 /// Default of `checkpoint`.
@@ -23,12 +24,37 @@ pub struct StreamsTransform {
 /// A Riemann config that was evaluated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedStreams {
-    /// Its files, with which it is evaluated again where it runs.
+    /// Its files, by which it is compared with that of another plan.
     pub files: Arc<Files>,
+    /// Its streams, for the shard that runs them.
+    pub engine: LoadedEngine,
     /// The outputs that it declares, in its order.
     pub outputs: Vec<StreamsOutput>,
     /// Names of sources whose events go through a function of the config first, and the numbers of the servers that have it.
     pub parsers: Vec<(String, usize)>,
+}
+
+/// The streams of a config that was evaluated, until a shard takes them: they are evaluated but once, where files are read, so that what was
+/// checked is what runs, and no shard waits for it. All are equal, since they are compared by their files.
+#[derive(Clone, Debug, Default)]
+pub struct LoadedEngine(Arc<Mutex<Option<Box<Engine>>>>);
+
+impl LoadedEngine {
+    /// To be taken once.
+    pub(crate) fn of(engine: Engine) -> LoadedEngine {
+        LoadedEngine(Arc::new(Mutex::new(Some(Box::new(engine)))))
+    }
+
+    /// The streams, if nobody has taken them.
+    pub fn take(&self) -> Option<Box<Engine>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl PartialEq for LoadedEngine {
+    fn eq(&self, _: &LoadedEngine) -> bool {
+        true
+    }
 }
 
 /// An output of a Riemann config.

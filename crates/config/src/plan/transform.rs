@@ -156,7 +156,19 @@ impl TransformKind {
     /// Whether it can reject records for this reason, by its options.
     pub fn rejects(&self, reason: Reject) -> bool {
         match self {
-            TransformKind::Aggregate(_) | TransformKind::Streams(_) => false,
+            TransformKind::Aggregate(_) => false,
+            // Points that are no events.
+            TransformKind::Streams(_) => matches!(
+                reason,
+                Reject::NoName
+                    | Reject::NoValue
+                    | Reject::BadValue
+                    | Reject::NonFinite
+                    | Reject::NoTimestamp
+                    | Reject::BadTimestamp
+                    | Reject::BadTag
+                    | Reject::TooManyTags
+            ),
             TransformKind::Relay(relay) => {
                 (reason == Reject::Invalid && relay.validates())
                     || (reason == Reject::NonFinite && relay.has_aggregation_rules())

@@ -181,7 +181,7 @@ impl<D: Disk> DiskQueue<D> {
     }
 
     fn entry(&self, block: Block, progress: Option<Progress>, header: &RecordHeader) -> Entry {
-        let record = RecordHandle::new(header.before.records, &self.log);
+        let record = RecordHandle::new(header, &self.log);
         Entry::from_disk(block, progress, header.disk_bytes(), &self.account, record)
     }
 

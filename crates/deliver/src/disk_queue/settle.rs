@@ -63,12 +63,19 @@ impl SettleLog {
 #[derive(Debug)]
 pub(crate) struct RecordHandle {
     number: u64,
+    made_wall_ns: u64,
     log: Arc<SettleLog>,
 }
 
 impl RecordHandle {
-    pub(super) fn new(number: u64, log: &Arc<SettleLog>) -> RecordHandle {
-        RecordHandle { number, log: Arc::clone(log) }
+    pub(super) fn new(header: &RecordHeader, log: &Arc<SettleLog>) -> RecordHandle {
+        let (number, made_wall_ns) = (header.before.records, header.made_wall_ns);
+        RecordHandle { number, made_wall_ns, log: Arc::clone(log) }
+    }
+
+    /// What the wall clock said when the record was appended, Unix nanoseconds.
+    pub(crate) fn made_wall_ns(&self) -> u64 {
+        self.made_wall_ns
     }
 
     pub(crate) fn number(&self) -> u64 {

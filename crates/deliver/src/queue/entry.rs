@@ -87,6 +87,14 @@ impl Entry {
         }
     }
 
+    /// What the wall clock said when the block was appended, Unix nanoseconds. None for a queue in memory.
+    pub(crate) fn made_wall_ns(&self) -> Option<u64> {
+        match &self.origin {
+            Origin::Memory(..) => None,
+            Origin::Disk(record) => Some(record.made_wall_ns()),
+        }
+    }
+
     /// True for an entry of the disk queue that owns `log`.
     pub(crate) fn is_of(&self, log: &Arc<SettleLog>) -> bool {
         matches!(&self.origin, Origin::Disk(record) if record.is_of(log))

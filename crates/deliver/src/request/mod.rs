@@ -144,6 +144,11 @@ impl RequestSender {
         lines
     }
 
+    /// An attempt to send the first `records` records was repeated at once, although the endpoint may have them.
+    pub fn in_doubt(&self, records: u32) {
+        self.account.in_doubt.fetch_add(u64::from(records), Relaxed);
+    }
+
     /// The endpoint has answered a request of the first `records` records, or the request has failed.
     pub fn on_answer(&mut self, records: u32, answer: Answer, now: Now) {
         let outcome = match answer {
@@ -152,7 +157,7 @@ impl RequestSender {
             Answer::Failed { why, retry_after_ms, in_doubt } => {
                 self.account.errors.fetch_add(1, Relaxed);
                 if in_doubt {
-                    self.account.in_doubt.fetch_add(u64::from(records), Relaxed);
+                    self.in_doubt(records);
                 }
                 self.health.fail(why, now);
                 let own_ns = now.mono_ns.saturating_add(self.backoff.fail());

@@ -45,17 +45,18 @@ impl Kept {
     }
 }
 
-/// Opens a file that others may have changed meanwhile. None is left of what was kept if that was not used.
+/// Opens a file that others may have changed meanwhile. None is left of what was kept if that was not used. `locked`: the caller has waited
+/// for its lock, and others may have changed it since it was opened.
 pub(super) fn open<F: TreeFile>(
     file: F,
     kept: &mut Option<Box<Kept>>,
-    space: Space,
+    (space, locked): (Space, bool),
     header: impl FnOnce() -> Option<Arc<Header>>,
 ) -> Result<WhisperFile<MaybeNew<F>>, FileError> {
     let file = MaybeNew::known(file);
     if let Some(before) = &*kept
         && before.uses < USES_MAX
-        && file.version()? == Some(before.version)
+        && (if locked { file.version() } else { file.opened_version() })? == Some(before.version)
     {
         return Ok(WhisperFile::open_known(file, before.known.clone()));
     }

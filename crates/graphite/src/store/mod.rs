@@ -66,7 +66,7 @@ pub use expire::{Expire, ExpiryReport};
 pub use migrate::{Migrate, MigrationReport};
 pub use names::{CatalogGuard, ChangeError, Walk, WalkReport};
 pub use options::{ATTEMPTS_MAX, Rules, StoreOptions};
-pub use push::{Pushed, Refusal};
+pub use push::{Pushed, Refusal, When};
 pub use reader::{NotRead, Reader, SEARCH_STEPS};
 pub use write::{Job, WriteError, WriteReport, Writer};
 

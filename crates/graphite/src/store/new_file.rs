@@ -74,8 +74,15 @@ impl<F: TreeFile> TreeFile for MaybeNew<F> {
         self.file.version()
     }
 
+    fn opened_version(&self) -> Result<Option<FileVersion>, DiskError> {
+        self.file.opened_version()
+    }
+
     fn extend(&self, bytes: u64) -> Result<(), DiskError> {
-        self.file.extend(bytes)
+        match &self.written {
+            Some(written) if written.borrow().0.is_empty() => self.file.extend_new(bytes),
+            _ => self.file.extend(bytes),
+        }
     }
 
     fn allocate(&self, bytes: u64) -> Result<Reserved, DiskError> {

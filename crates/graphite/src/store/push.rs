@@ -66,19 +66,41 @@ pub enum Pushed {
     Refused(Refusal),
 }
 
+/// Two readings of the wall clock, in Unix seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct When {
+    /// It is taken.
+    pub now: i64,
+    /// It came: earlier, or later if the clock was set back while it was queued.
+    pub came: i64,
+}
+
+impl When {
+    /// A point that is taken as it comes.
+    pub fn at_once(now: i64) -> When {
+        When { now, came: now }
+    }
+}
+
 impl Store {
     /// Takes a point of the block with this number. `name` has its tags. Numbers of blocks never get smaller. `now` in Unix seconds.
     pub fn push(&self, name: &[u8], point: Point, block: u64, now: i64) -> Pushed {
+        self.push_queued(name, point, block, When::at_once(now))
+    }
+
+    /// The same for a point that was queued before. It is in the future only if it was when it came: a clock that was set back since is no
+    /// reason to lose it.
+    pub fn push_queued(&self, name: &[u8], point: Point, block: u64, when: When) -> Pushed {
         if self.points_bytes() >= self.options.points_bytes_max {
             return Pushed::Full;
         }
         let (part, hash) = self.part_of(name);
         let mut part = locked(part);
         if let Some(series) = part.find(hash, name) {
-            return self.push_to(&mut part, series, point, block, now);
+            return self.push_to(&mut part, series, point, block, when);
         }
         drop(part);
-        self.push_new(name, point, block, now)
+        self.push_new(name, point, block, when)
     }
 
     /// All points of the blocks before this one were pushed.
@@ -86,12 +108,13 @@ impl Store {
         self.pushed_up_to.store(block, Relaxed);
     }
 
-    fn push_to(&self, part: &mut Part, series: u32, point: Point, block: u64, now: i64) -> Pushed {
+    fn push_to(&self, part: &mut Part, series: u32, point: Point, block: u64, when: When) -> Pushed {
+        let now = when.now;
         let known = part.of(series);
         let why = match known.file {
             FileState::Unusable => Some(Refusal::UnusableFile),
             FileState::Unknown | FileState::New | FileState::Absent | FileState::Exists => {
-                known.covered.refusal(point, now)
+                known.covered.refusal(point, when)
             }
         };
         let time = u32::try_from(point.time).map_err(|_| Refusal::InFuture);
@@ -129,8 +152,8 @@ impl Store {
 
     /// A point of a series that has had none since the start, or whose name is not in its normal form.
     #[cold]
-    fn push_new(&self, name: &[u8], point: Point, block: u64, now: i64) -> Pushed {
-        let refused = |why| self.refused(why, name, point, now);
+    fn push_new(&self, name: &[u8], point: Point, block: u64, when: When) -> Pushed {
+        let refused = |why| self.refused(why, name, point, when.now);
         let Ok(normal) = normal_name(name) else { return refused(Refusal::BadName) };
         if path_of(&normal, self.options.names).is_err() {
             return refused(Refusal::BadName);
@@ -143,11 +166,11 @@ impl Store {
         // Locked before the name is added: a walk would remove a name that has neither a file nor points in memory.
         let mut part = locked(part);
         if let Some(series) = part.find(hash, &normal) {
-            return self.push_to(&mut part, series, point, block, now);
+            return self.push_to(&mut part, series, point, block, when);
         }
         // Names of points that are refused would use up the names that there may be.
         let covered = self.covered(&header);
-        if let Some(why) = covered.refusal(point, now) {
+        if let Some(why) = covered.refusal(point, when) {
             return refused(why);
         }
         let (file, is_new) = match self.add_name(&normal) {
@@ -166,7 +189,7 @@ impl Store {
             return refused(Refusal::NamesFull);
         };
         (part.of(series).covered, part.of(series).file) = (covered, file);
-        self.push_to(&mut part, series, point, block, now)
+        self.push_to(&mut part, series, point, block, when)
     }
 
     /// Which times a file covers.
@@ -184,11 +207,12 @@ impl Store {
 }
 
 impl Covered {
-    fn refusal(self, point: Point, now: i64) -> Option<Refusal> {
-        let age = now.saturating_sub(point.time);
-        if age > i64::from(self.retention) || point.time <= 0 {
+    fn refusal(self, point: Point, when: When) -> Option<Refusal> {
+        let When { now, came } = when;
+        let newest = now.max(came).saturating_add(i64::from(self.future));
+        if now.saturating_sub(point.time) > i64::from(self.retention) || point.time <= 0 {
             Some(Refusal::TooOld)
-        } else if age < -i64::from(self.future) || u32::try_from(point.time).is_err() {
+        } else if point.time > newest || u32::try_from(point.time).is_err() {
             Some(Refusal::InFuture)
         } else {
             None

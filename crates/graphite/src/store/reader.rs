@@ -165,7 +165,7 @@ impl<'s, T: FileTree, G: FnMut() -> Result<(), Stop>> Reader<'s, T, G> {
         mut points: Vec<Point>,
     ) -> Result<whisper::Fetched, NotRead> {
         (self.goes_on)().map_err(NotRead::Stopped)?;
-        let (stopped, now, update) = (Cell::new(None), self.now, self.store.options.update);
+        let (stopped, now, update) = (Cell::new(None), self.now, self.store.write_options());
         let over = Overlay::new(file.map(WhisperFile::file), &mut self.goes_on, &stopped);
         let values = || {
             let mut over = match file {

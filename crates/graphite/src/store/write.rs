@@ -10,7 +10,7 @@ use super::new_file::MaybeNew;
 use super::part::{Due, FileState};
 use super::{PARTS, Refusal, Store, locked};
 use crate::whisper::names::path_of;
-use crate::whisper::{FileError, Header, Point, Scratch, WhisperFile, Written, lock_in};
+use crate::whisper::{FileError, Header, Point, Scratch, UpdateOptions, WhisperFile, Written, lock_in};
 
 /// A series that is due. Its points stay in memory, and readable, until it is written.
 #[must_use = "a job has to be written, or its series is never written again"]
@@ -204,7 +204,9 @@ impl Store {
             Ok(file) => {
                 let file = if self.options.lock { lock_in(tree, &path, file) } else { Ok(file) };
                 let file = file.map_err(FileError::Disk);
-                file.and_then(|file| kept::open(file, &mut writer.kept, space, wanted_header))
+                file.and_then(|file| {
+                    kept::open(file, &mut writer.kept, (space, self.options.lock), wanted_header)
+                })
             }
             Err(DiskError::NotFound) => {
                 writer.kept = None;
@@ -227,14 +229,20 @@ impl Store {
             if known != FileState::Exists && !is_new {
                 file.rewrite_header()?;
             }
-            let options = &self.options.update;
-            report.written = file.update_many(&mut writer.points, now, options, &mut writer.scratch)?;
+            let options = self.write_options();
+            report.written = file.update_many(&mut writer.points, now, &options, &mut writer.scratch)?;
             // A first write is often the only one for long.
             let is_known = known == FileState::Exists;
             writer.kept = if is_known { Kept::of(&file, writer.kept.take()) } else { None };
             Ok(Arc::clone(file.header()))
         });
         updated.map(Some).map_err(|error| (path, error))
+    }
+
+    /// How points in memory are written. Those of the future were refused as they came: should the clock have been set back since, these
+    /// are none.
+    pub(super) fn write_options(&self) -> UpdateOptions {
+        UpdateOptions { accept_future: true, ..self.options.update }
     }
 
     fn create_file<T: FileTree>(

@@ -10,12 +10,22 @@ use crate::Shard;
 
 /// Slices are gathered into pieces of about this many bytes.
 const PIECE_BYTES: usize = 256 * 1024;
+/// The largest piece.
+const PIECE_BYTES_MAX: usize = 2 * PIECE_BYTES;
 
 /// After a save, the next one waits at least this many times its duration.
 const PAUSE_DURATIONS: u64 = 9;
 
 /// Pause when the disk is behind, in nanoseconds.
 const FULL_PAUSE_NS: u64 = model::SECOND_NS / 1000;
+
+/// Bytes as pieces of at most [`PIECE_BYTES_MAX`], so that a queue of a few pieces is one of a few bytes, too.
+fn pieces(bytes: Vec<u8>) -> Vec<Piece> {
+    match bytes.len() {
+        0..=PIECE_BYTES_MAX => vec![Piece::Bytes(bytes)],
+        _ => bytes.chunks(PIECE_BYTES_MAX).map(|piece| Piece::Bytes(piece.to_vec())).collect(),
+    }
+}
 
 /// Instructions for the writer, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,7 +163,7 @@ impl Saver {
             Slice::More => {
                 if under_way.bytes.len() >= PIECE_BYTES {
                     let room = Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 4);
-                    self.waiting.push_back(Piece::Bytes(std::mem::replace(&mut under_way.bytes, room)));
+                    self.waiting.extend(pieces(std::mem::replace(&mut under_way.bytes, room)));
                 }
                 self.under_way = Some(under_way);
             }
@@ -161,7 +171,8 @@ impl Saver {
                 let took_ns = now.mono_ns.saturating_sub(under_way.begun_ns);
                 let pause_ns = took_ns.saturating_mul(PAUSE_DURATIONS);
                 job.due_ns = (under_way.begun_ns + job.every_ns).max(now.mono_ns + pause_ns);
-                self.waiting.extend([Piece::Bytes(under_way.bytes), Piece::End { series }]);
+                self.waiting.extend(pieces(under_way.bytes));
+                self.waiting.push_back(Piece::End { series });
             }
             // Its window has ended: it starts again when the flush is over.
             Slice::Void => self.waiting.push_back(Piece::Void),
@@ -232,5 +243,23 @@ impl Saver {
         self.jobs.drain(..).for_each(|job| shard.save_again(&job.name));
         self.waiting.clear();
         self.under_way = None;
+    }
+}
+
+#[test]
+fn large_slices_are_handed_over_in_pieces() {
+    for (bytes, want) in
+        [(0, 1), (1, 1), (PIECE_BYTES_MAX, 1), (PIECE_BYTES_MAX + 1, 2), (10 * PIECE_BYTES_MAX, 10)]
+    {
+        let all: Vec<u8> = (0..bytes).map(|at| at as u8).collect();
+        let pieces = pieces(all.clone());
+        let bytes_of = |piece: &Piece| match piece {
+            Piece::Bytes(bytes) => bytes.clone(),
+            other => panic!("{other:?}"),
+        };
+        let lens: Vec<usize> = pieces.iter().map(|piece| bytes_of(piece).len()).collect();
+        assert!(lens.iter().all(|len| *len <= PIECE_BYTES_MAX), "{lens:?}");
+        assert_eq!(lens.len(), want, "{bytes}");
+        assert_eq!(pieces.iter().flat_map(bytes_of).collect::<Vec<u8>>(), all);
     }
 }

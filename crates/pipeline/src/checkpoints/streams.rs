@@ -1,12 +1,12 @@
 //! The checkpoint of a Riemann config: a header, blocks of what `streams::riemann::state` writes, and an end.
 //!
 //! Numbers are little-endian. Checksums are XXH3-64, those of blocks with the id as seed, which is a random number, so that what a client
-//! sent is never taken for a block.
+//! sent is never taken for a block. In version 1, no record referred to one before it; otherwise it was the same.
 //!
 //! | header | bytes | | block | bytes |
 //! |---|---|---|---|---|
 //! | magic `STNSTR\r\n` | 8 | | bytes of the body; all ones: the end | 4 |
-//! | version 1 | 4 | | checksum of the body | 8 |
+//! | version 2 | 4 | | checksum of the body | 8 |
 //! | 0 | 4 | | body: whole records | |
 //! | id | 8 | | at the end: number of records | 8 |
 //! | number of this checkpoint | 8 | | | |
@@ -17,7 +17,9 @@ use process::aggregate::checkpoint::{NotRestored, Peeked};
 use twox_hash::XxHash3_64;
 
 const MAGIC: [u8; 8] = *b"STNSTR\r\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Versions that can be read.
+const VERSIONS: std::ops::RangeInclusive<u32> = 1..=VERSION;
 const HEADER_BYTES: usize = 48;
 const BLOCK_HEADER_BYTES: usize = 12;
 const END: u32 = u32::MAX;
@@ -52,7 +54,7 @@ impl Header {
         if !bytes.starts_with(&MAGIC) {
             return Err(NotRestored::NotSavedState);
         }
-        if number_at(bytes, 8).is_some_and(|version| version as u32 != VERSION) {
+        if number_at(bytes, 8).is_some_and(|version| !VERSIONS.contains(&(version as u32))) {
             return Err(NotRestored::Version);
         }
         let whole = bytes.get(..HEADER_BYTES).ok_or(NotRestored::Header)?;
@@ -77,20 +79,23 @@ fn number_at(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 /// Writes a block whose body `write` writes; nothing for an empty body.
+///
+/// # Panics
+/// If the body has 4 GiB: `streams` ends each part of a checkpoint far before that.
 pub(crate) fn block<T>(id: u64, to: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     let start = to.len();
     to.resize(start + BLOCK_HEADER_BYTES, 0);
     let wrote = write(to);
     let body = start + BLOCK_HEADER_BYTES;
-    match u32::try_from(to.len() - body) {
-        Ok(len) if len > 0 && len < END => {
-            let checksum = XxHash3_64::oneshot_with_seed(id, &to[body..]);
-            to[start..start + 4].copy_from_slice(&len.to_le_bytes());
-            to[start + 4..body].copy_from_slice(&checksum.to_le_bytes());
-        }
-        // Nothing, or a state of more than 4 GiB, which no file has room for.
-        _ => to.truncate(start),
+    if to.len() == body {
+        to.truncate(start);
+        return wrote;
     }
+    let len = u32::try_from(to.len() - body).ok().filter(|len| *len < END);
+    let len = len.expect("the bounds of a checkpoint's parts are far below 4 GiB");
+    let checksum = XxHash3_64::oneshot_with_seed(id, &to[body..]);
+    to[start..start + 4].copy_from_slice(&len.to_le_bytes());
+    to[start + 4..body].copy_from_slice(&checksum.to_le_bytes());
     wrote
 }
 
@@ -107,8 +112,8 @@ pub(crate) fn end(id: u64, records: u64, to: &mut Vec<u8>) {
 pub(crate) struct Blocks<'b> {
     left: &'b [u8],
     id: u64,
-    /// The end came.
-    pub(crate) is_whole: bool,
+    /// The number of records at the end, when that came.
+    pub(crate) records: Option<u64>,
 }
 
 impl<'b> Blocks<'b> {
@@ -119,7 +124,7 @@ impl<'b> Blocks<'b> {
     pub(crate) fn of(bytes: &'b [u8]) -> Result<(Header, Blocks<'b>), NotRestored> {
         let header = Header::decode(bytes)?;
         let left = bytes.get(HEADER_BYTES..).unwrap_or_default();
-        Ok((header, Blocks { left, id: header.id, is_whole: false }))
+        Ok((header, Blocks { left, id: header.id, records: None }))
     }
 }
 
@@ -137,7 +142,7 @@ impl<'b> Iterator for Blocks<'b> {
             return None;
         }
         if len == END {
-            (self.left, self.is_whole) = (&[], true);
+            (self.left, self.records) = (&[], number_at(body, 0));
             return None;
         }
         self.left = left;
@@ -158,7 +163,7 @@ fn blocks_come_back_until_one_is_damaged() {
     let read = |bytes: &[u8]| {
         let (header, mut blocks) = Blocks::of(bytes)?;
         let bodies: Vec<Vec<u8>> = blocks.by_ref().map(<[u8]>::to_vec).collect();
-        Ok::<_, NotRestored>((header, bodies, blocks.is_whole))
+        Ok::<_, NotRestored>((header, bodies, blocks.records == Some(2)))
     };
     let both = vec![b"one".to_vec(), b"three".to_vec()];
     assert_eq!(read(&bytes), Ok((header, both.clone(), true)));
@@ -174,5 +179,17 @@ fn blocks_come_back_until_one_is_damaged() {
             // The four bytes after the version are not looked at, except by the checksum.
             Err(_) => assert!(at < HEADER_BYTES, "damaged at {at}"),
         }
+    }
+}
+
+#[test]
+fn files_of_the_version_before_are_read_and_later_ones_are_not() {
+    for (version, want) in [(0, false), (1, true), (VERSION, true), (VERSION + 1, false)] {
+        let mut bytes = Vec::new();
+        Header { id: 7, number: 3, begun_wall_ns: 9 }.encode(&mut bytes);
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
+        let checksum = XxHash3_64::oneshot(&bytes[..HEADER_BYTES - 8]);
+        bytes[HEADER_BYTES - 8..].copy_from_slice(&checksum.to_le_bytes());
+        assert_eq!(Header::decode(&bytes).is_ok(), want, "{version}");
     }
 }

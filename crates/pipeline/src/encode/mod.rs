@@ -32,7 +32,7 @@ use crate::encode::lines::Lines;
 use crate::encode::open_block::{OpenBlock, count_lost, drop_points};
 use crate::encode::puts::Puts;
 use crate::encode::requests::Requests;
-use crate::encode::room::{block_memory_bytes, room_verbatim};
+use crate::encode::room::{block_memory_bytes, room_for_events, room_verbatim};
 use crate::packet_lines::lines;
 
 /// Size at which a block is closed. Small enough for a steady flow, large enough that a lock per block costs little.
@@ -173,6 +173,7 @@ impl OutputEncoder {
             OutputKind::EventFile { .. } => Form::Events,
             OutputKind::Http(http) => Form::Requests(Box::new(Requests::of_http(http))),
             OutputKind::Email(email) => Form::Requests(Box::new(Requests::of_email(email))),
+            OutputKind::Riemann(riemann) => Form::Requests(Box::new(Requests::of_riemann(riemann))),
         };
         let facts = plan.outputs[id.index()].kind.facts();
         let blocks = if facts.link.connections() > 1 { PARTITIONS } else { 1 };
@@ -514,12 +515,15 @@ impl OutputEncoder {
                 let blocks = self.open.len() as u64 * block_memory_bytes(0, 0);
                 (bytes + block_memory_bytes(open_bytes as u64, 0) + blocks, records + open_copies)
             }
-            Form::LineDatagrams(_)
-            | Form::Console { .. }
-            | Form::PerlFile(_)
-            | Form::Packets
-            | Form::Events
-            | Form::Requests(_) => room_verbatim(batches),
+            Form::Events | Form::Requests(_) => {
+                let (bytes, records) = room_for_events(batches);
+                let open_bytes: usize = self.open.iter().map(|open| open.bytes.len()).sum();
+                let open_copies: u64 = self.open.iter().map(|open| u64::from(open.copies)).sum();
+                (bytes + block_memory_bytes(open_bytes as u64, 0), records + open_copies)
+            }
+            Form::LineDatagrams(_) | Form::Console { .. } | Form::PerlFile(_) | Form::Packets => {
+                room_verbatim(batches)
+            }
         }
     }
 

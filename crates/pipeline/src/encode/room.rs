@@ -23,6 +23,17 @@ pub(crate) fn room_verbatim(batches: &Batches<'_>) -> (u64, u64) {
     (2 * bytes + RECORD_COST_BYTES * records + BLOCK_COST_BYTES, records)
 }
 
+/// Room that a queue needs for the events of a read, about: as their texts are written, and with so much around each. Templates may need
+/// more: see `Shard::multiplies`.
+pub(crate) fn room_for_events(batches: &Batches<'_>) -> (u64, u64) {
+    const EVENT_COST_BYTES: u64 = 256;
+    let records = batches.events().map_or(0, |events| events.len() as u64);
+    match records {
+        0 => (0, 0),
+        _ => (2 * batches.memory_bytes() as u64 + EVENT_COST_BYTES * records + BLOCK_COST_BYTES, records),
+    }
+}
+
 /// Most memory of a block of so many frames with `bytes` between them: its buffer may have grown to twice the size.
 pub(crate) fn block_memory_bytes(bytes: u64, frames: u64) -> u64 {
     2 * (bytes + frames * size_of::<(u32, u32)>() as u64) + BLOCK_COST_BYTES

@@ -16,6 +16,7 @@ use std::task::{Context, Poll, Waker};
 
 use model::EventsBuilder;
 use streams::event::Event;
+use streams::query::Query;
 use streams::riemann::engine::Engine;
 use streams::riemann::record;
 use streams::riemann::watching::{Shape, WATCHES_MAX, WatchError, WatchId};
@@ -42,6 +43,8 @@ pub struct SubscriberFigures {
     pub lost: u64,
     /// Events that were too long to be sent.
     pub too_long: u64,
+    /// Subscribers that were closed because their query took too much work for each event.
+    pub too_slow: u64,
 }
 
 /// The messages for one query.
@@ -69,6 +72,8 @@ struct State {
     next_number: u64,
     /// The config is gone.
     is_closed: bool,
+    /// The config has ended its query.
+    is_too_slow: bool,
 }
 
 impl State {
@@ -157,6 +162,8 @@ pub enum Received {
     Lost(u64),
     /// There is no config any more.
     Closed,
+    /// Its query takes too much work for each event.
+    TooSlow,
 }
 
 /// A client of a feed.
@@ -210,6 +217,9 @@ impl Subscriber {
         if bytes > 0 {
             return Poll::Ready(Received::Messages);
         }
+        if state.is_too_slow {
+            return Poll::Ready(Received::TooSlow);
+        }
         if state.is_closed {
             return Poll::Ready(Received::Closed);
         }
@@ -251,6 +261,7 @@ pub(crate) struct Feeds {
     is_dirty: bool,
     published: u64,
     too_long: u64,
+    too_slow: u64,
     lost: Arc<AtomicU64>,
     json: Vec<u8>,
 }
@@ -261,15 +272,15 @@ impl Feeds {
         &mut self,
         engine: &mut Engine,
         channel: &str,
-        query: &str,
+        (text, query): (&str, &Arc<Query>),
     ) -> Result<(Subscriber, Option<Pump>), WatchError> {
-        let is_same = |feed: &Feed| *feed.channel == *channel && *feed.query == *query;
+        let is_same = |feed: &Feed| *feed.channel == *channel && *feed.query == *text;
         if let Some((_, feed)) = self.all.iter().find(|(_, feed)| is_same(feed)) {
             return Ok((Subscriber::of(feed, &self.lost), None));
         }
         self.sweep(engine);
-        let id = engine.watch(channel, query)?;
-        let feed = Feed { channel: channel.into(), query: query.into(), state: Mutex::default() };
+        let id = engine.watch(channel, Arc::clone(query))?;
+        let feed = Feed { channel: channel.into(), query: text.into(), state: Mutex::default() };
         let feed = Arc::new(feed);
         let subscriber = Subscriber::of(&feed, &self.lost);
         let pump = Pump(Arc::clone(&feed));
@@ -287,6 +298,17 @@ impl Feeds {
             }
             is_read
         });
+    }
+
+    /// The config has ended a query.
+    pub(crate) fn end(&mut self, watch: WatchId) {
+        let Some(at) = self.all.iter().position(|(id, _)| *id == watch) else { return };
+        let (_, feed) = self.all.remove(at);
+        let mut state = feed.state();
+        state.is_too_slow = true;
+        self.too_slow += state.subscribers;
+        drop(state);
+        feed.close();
     }
 
     /// An event for the subscribers of these queries. `one` is a buffer.
@@ -329,6 +351,7 @@ impl Feeds {
             published: self.published,
             lost: self.lost.load(Relaxed),
             too_long: self.too_long,
+            too_slow: self.too_slow,
         }
     }
 }

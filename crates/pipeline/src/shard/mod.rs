@@ -50,7 +50,7 @@ use crate::shard::transforms::relay::Relay;
 use crate::shard::transforms::{TransformRoutes, Transforms};
 
 /// Events after which the shard may do something else.
-const EVENTS_AT_ONCE: usize = 1_000;
+const EVENTS_AT_ONCE: usize = 100;
 
 /// State of one worker: all series, all open blocks.
 pub struct Shard {
@@ -284,9 +284,11 @@ impl Shard {
     }
 
     /// True when a batch of the source may need more room than [`Shard::room_for`] returns: a transform makes several
-    /// lines of one, or longer ones.
+    /// lines of one, or longer ones, or a template makes long texts of events.
     pub fn multiplies(&self, source: SourceId) -> bool {
-        self.sources.get(source.index()).is_some_and(|source| source.transforms.multiply())
+        let multiplies =
+            |source: &SourceState| source.transforms.multiply() || !source.routes.events.is_empty();
+        self.sources.get(source.index()).is_some_and(multiplies)
     }
 
     /// Outputs that some source waits for, each at least once.
@@ -302,6 +304,11 @@ impl Shard {
     /// True while results of aggregations wait to be routed: [`Shard::tick`] continues with them at once.
     pub fn has_results(&self) -> bool {
         self.transforms.has_results()
+    }
+
+    /// When the next timer of streams is due, monotonic nanoseconds: events set timers, between two calls of [`Shard::tick`].
+    pub fn timers_ns(&self) -> u64 {
+        self.transforms.streams.due_ns()
     }
 
     /// Closes windows that are due and sweeps at most `budget` series of each aggregation. Returns the monotonic

@@ -1,13 +1,16 @@
 //! Queries of clients over the index of a Riemann config, in slices.
 //!
 //! Path of a query: the intake finds it in a message -> the connection's task calls [`Shard::query`] once everything before it has
-//! been processed, and [`IndexQuery::run`] until it is done -> [`IndexQuery::begin_reply`], or [`IndexQuery::next_json`] for a subscriber. Not here: the search itself (`streams::index`).
+//! been processed, and [`IndexQuery::run`] until it is done -> [`IndexQuery::measure`] until all events are measured ->
+//! [`IndexQuery::begin_reply`] -> [`IndexQuery::more`]; or [`IndexQuery::next_json`] for a subscriber. Each call does a slice of the work,
+//! and other connections have their turn in between. Not here: the search itself (`streams::index`).
 
 use std::sync::Arc;
 
 use model::{EventsBuilder, SourceId};
 use streams::event::Event;
 use streams::index::{Progress, Search, SearchLimits, Stop};
+use streams::query::Query;
 use streams::riemann::record;
 use streams::riemann::watching::Shape;
 use wire::riemann;
@@ -37,6 +40,9 @@ pub struct IndexQuery {
     at: usize,
     search: Option<Search>,
     found: Vec<Arc<Event>>,
+    /// Events of the reply whose length is known, and the length of all of them.
+    measured: usize,
+    bytes: usize,
     /// Events of the reply that are written.
     written: usize,
     /// Why there is no result.
@@ -47,10 +53,20 @@ pub struct IndexQuery {
 
 impl IndexQuery {
     fn of(at: usize, search: Option<Search>) -> IndexQuery {
-        IndexQuery { at, search, found: Vec::new(), written: 0, error: None, one: EventsBuilder::default() }
+        IndexQuery {
+            at,
+            search,
+            found: Vec::new(),
+            measured: 0,
+            bytes: 0,
+            written: 0,
+            error: None,
+            one: EventsBuilder::default(),
+        }
     }
 
-    fn failed(error: impl Into<String>) -> IndexQuery {
+    /// One that ends with an error.
+    pub fn failed(error: impl Into<String>) -> IndexQuery {
         IndexQuery { error: Some(error.into()), ..IndexQuery::of(0, None) }
     }
 
@@ -94,19 +110,29 @@ impl IndexQuery {
         false
     }
 
-    /// Appends the length of the reply, and its beginning. A client may read slowly, so that the events follow in pieces:
-    /// [`IndexQuery::more`].
+    /// Measures some more events of the reply, which begins with its length. Returns whether all are measured.
+    pub fn measure(&mut self) -> bool {
+        let (mut out, end) = (Vec::new(), self.bytes + PIECE_BYTES);
+        while self.bytes < end {
+            let Some(event) = self.found.get(self.measured).filter(|_| self.error.is_none()) else {
+                return true;
+            };
+            out.clear();
+            write(event, &mut self.one, &mut out);
+            self.measured += 1;
+            self.bytes += out.len();
+            if self.bytes > REPLY_BYTES_MAX - riemann::OK_REPLY.len() {
+                self.error = Some(format!("the events that match have more than {REPLY_BYTES_MAX} bytes"));
+            }
+        }
+        false
+    }
+
+    /// Appends the length of the reply, and its beginning: after [`IndexQuery::measure`]. A client may read slowly, so that the events
+    /// follow in pieces: [`IndexQuery::more`].
     pub fn begin_reply(&mut self, out: &mut Vec<u8>) {
-        let mut one = Vec::new();
-        let mut bytes = riemann::OK_REPLY.len();
-        for event in &self.found {
-            one.clear();
-            write(event, &mut self.one, &mut one);
-            bytes += one.len();
-        }
-        if self.error.is_none() && bytes > REPLY_BYTES_MAX {
-            self.error = Some(format!("the events that match have more than {REPLY_BYTES_MAX} bytes"));
-        }
+        debug_assert!(self.error.is_some() || self.measured == self.found.len(), "all events are measured");
+        let bytes = self.bytes + riemann::OK_REPLY.len();
         match &self.error {
             Some(error) => {
                 self.found.clear();
@@ -142,21 +168,70 @@ fn write(event: &Event, one: &mut EventsBuilder, out: &mut Vec<u8>) {
 
 impl Shard {
     /// Begins a query of a client of that source: over the index of the first config that the source feeds and that has one.
-    pub fn query(&mut self, source: SourceId, text: &str) -> IndexQuery {
+    pub fn query(&mut self, source: SourceId, query: &Arc<Query>) -> IndexQuery {
         let Shard { transforms, sources, .. } = self;
         let Some(source) = sources.get(source.index()) else { return IndexQuery::failed(NO_INDEX) };
         let limits = SearchLimits { results_max: RESULTS_MAX, steps_max: STEPS_MAX };
-        for at in source.transforms.streams() {
-            let Some(streams) =
-                transforms.streams.at_mut(at).filter(|streams| streams.engine.index().is_some())
-            else {
-                continue;
-            };
-            return match streams.engine.search(text, limits) {
-                Ok(search) => IndexQuery::of(at, Some(search)),
-                Err(error) => IndexQuery::failed(error.to_string()),
-            };
+        let mut searches = source.transforms.streams().filter_map(|at| {
+            let search = transforms.streams.at_mut(at)?.engine.search(query, limits)?;
+            Some(IndexQuery::of(at, Some(search)))
+        });
+        searches.next().unwrap_or_else(|| IndexQuery::failed(NO_INDEX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use streams::event::Field;
+    use streams::value::Value;
+
+    use super::*;
+
+    fn query(events: usize, description: usize) -> IndexQuery {
+        let event = |number: usize| {
+            let mut event = Event::default();
+            event.set(Field::Host, Value::from(format!("web{number}")));
+            event.set(Field::Description, Value::from("x".repeat(description)));
+            Arc::new(event)
+        };
+        IndexQuery { found: (0..events).map(event).collect(), ..IndexQuery::of(0, None) }
+    }
+
+    /// The whole reply, in how many slices it was measured, and in how many written.
+    fn reply(query: &mut IndexQuery) -> (Vec<u8>, usize, usize) {
+        let (mut out, mut slices, mut pieces) = (Vec::new(), 1, 1);
+        while !query.measure() {
+            slices += 1;
         }
-        IndexQuery::failed(NO_INDEX)
+        query.begin_reply(&mut out);
+        while query.more(&mut out) {
+            pieces += 1;
+        }
+        (out, slices, pieces)
+    }
+
+    #[test]
+    fn a_long_reply_is_measured_and_written_in_slices() {
+        for (events, description) in [(0, 0), (1, 10), (10, PIECE_BYTES / 4), (10_000, 100)] {
+            let mut query = query(events, description);
+            let mut want = Vec::new();
+            let found = query.found.clone();
+            let is_whole = riemann::framed(&mut want, |out| {
+                out.extend_from_slice(riemann::OK_REPLY);
+                found.iter().for_each(|event| write(event, &mut EventsBuilder::default(), out));
+            });
+            let (out, slices, pieces) = reply(&mut query);
+            assert!(is_whole && out == want, "{events} events of {description} bytes");
+            let most = want.len() / PIECE_BYTES + 2;
+            assert!((most - 2..=most).contains(&slices), "{slices} slices of {} bytes", want.len());
+            assert!((most - 2..=most).contains(&pieces), "{pieces} pieces of {} bytes", want.len());
+        }
+    }
+
+    #[test]
+    fn a_reply_past_its_limit_is_an_error_as_soon_as_that_is_known() {
+        let (out, slices, pieces) = reply(&mut query(100, 1 << 20));
+        assert!(String::from_utf8_lossy(&out).contains("more than 67108864 bytes"), "{out:?}");
+        assert!(out.len() < 100 && slices <= 66 && pieces == 1, "{slices} {pieces}");
     }
 }

@@ -65,6 +65,7 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
     let mut behind = plan.feeds_of(id);
     behind.retain(|feed| *feed != Feed::Source(id));
     let points = plan.sources[id.index()].kind.gives_points();
+    let events = plan.sources[id.index()].kind.facts().node.gives.contains(&RecordKind::Events);
     let takes_from_it = |at: &TransformId| {
         plan.transforms.get(at.index()).is_some_and(|transform| {
             // Streams decide themselves which events go on.
@@ -84,7 +85,9 @@ pub(crate) fn of_source(plan: &Plan, id: SourceId) -> SourceRoutes {
         let output_id = OutputId(at as u16);
         routes.reached.push(output_id);
         let of_points = points && takes(output, RecordKind::Points);
-        let waits = is_behind_relay || of_points || takes(output, RecordKind::Packets);
+        let of_events =
+            events && takes(output, RecordKind::Events) && output.from.contains(&Feed::Source(id));
+        let waits = is_behind_relay || of_points || of_events || takes(output, RecordKind::Packets);
         if waits && output.queue.when_full.ever_waits() {
             routes.blocking.push(output_id);
         }

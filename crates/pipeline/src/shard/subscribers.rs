@@ -2,7 +2,10 @@
 //!
 //! Not here: the messages for it ([`super::feeds`]), and the search of the index (`queries`).
 
+use std::sync::Arc;
+
 use model::SourceId;
+use streams::query::Query;
 use streams::riemann::surroundings::INDEX_CHANNEL;
 
 use super::feeds::{Pump, Subscriber};
@@ -37,7 +40,11 @@ impl Shard {
     ///
     /// # Errors
     /// Why not, in words for the client.
-    pub fn subscribe(&mut self, source: SourceId, of: &Subscription) -> Result<Subscribed, String> {
+    pub fn subscribe(
+        &mut self,
+        source: SourceId,
+        (of, compiled): (&Subscription, &Arc<Query>),
+    ) -> Result<Subscribed, String> {
         let is_index = of.channel.is_none();
         let source_state = self.sources.get(source.index());
         let places = source_state.map(|source| source.transforms.streams().collect::<Vec<_>>());
@@ -51,13 +58,14 @@ impl Shard {
         let channel = of.channel.as_deref().map_or(INDEX_CHANNEL, Into::into);
         let (later, pump) = match of.subscribes || !is_index {
             true => {
-                let subscribed = streams.feeds.subscribe(&mut streams.engine, &channel, &of.query);
+                let subscribed =
+                    streams.feeds.subscribe(&mut streams.engine, &channel, (&of.query, compiled));
                 let (later, pump) = subscribed.map_err(|error| error.to_string())?;
                 (Some(later), pump)
             }
             false => (None, None),
         };
-        let query = is_index.then(|| self.query(source, &of.query));
+        let query = is_index.then(|| self.query(source, compiled));
         Ok(Subscribed { query, later, pump })
     }
 }

@@ -10,6 +10,7 @@ impl Turn {
     /// Flushes a slice of the windows that are due, and closes open blocks when nothing more comes into them.
     pub(super) fn flush(&mut self, host: &mut impl Host, now: Now) {
         let Turn { shard, routed, flushing, limits, .. } = self;
+        flushing.due_ns = flushing.due_ns.min(shard.timers_ns());
         let is_due = now.mono_ns >= flushing.due_ns || shard.has_results();
         if is_due && !flushing.waits_for(host.outputs(), shard.outputs.len(), now) {
             let until_ns = host.mono_ns().saturating_add(limits.search_ns);

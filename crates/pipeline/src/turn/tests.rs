@@ -8,7 +8,8 @@ use deliver::disk_queue::{DiskQueue, DiskQueuePlan, Position, Promise};
 use deliver::plan::QueueKind;
 use deliver::queue::{Admission, Appended, Block, Entry, MemoryQueue, OutputQueue, Queue, Room};
 use model::{
-    AckMark, AckWhen, ConnectionId, CopyOutcome, Now, OutputAccount, OutputId, PeerKey, SourceId, Span,
+    AckMark, AckWhen, ConnectionId, CopyOutcome, EventsBuilder, Now, NumberRef, OutputAccount, OutputId,
+    PeerKey, SourceId, Span,
 };
 
 use super::*;
@@ -236,6 +237,23 @@ impl World {
         assert!(self.exchange.try_send(PEER, batch).is_ok(), "there is room");
     }
 
+    /// Likewise, a message with so many events.
+    fn send_events(&mut self, source: SourceId, count: i64) {
+        let mut events = EventsBuilder::default();
+        for number in 0..count {
+            let mut event = events.event();
+            event.metric(NumberRef::I64(number));
+            event.finish();
+        }
+        let mut message = Vec::new();
+        wire::riemann::request(None, events.view().iter(), &mut message);
+        let mut intake = self.turn.shard.intakes(&self.plan, source, &self.accounts).make();
+        let mut scratch = Scratch::default();
+        let spans = [Span::new(0, message.len())];
+        let batch = intake.datagrams(&message, &spans, START, &mut scratch).into_owned();
+        assert!(self.exchange.try_send(PEER, batch).is_ok(), "there is room");
+    }
+
     fn run(&mut self, at: Now) -> Taken {
         self.host.mono_ns = at.mono_ns;
         self.turn.run(&self.exchange, &mut self.host, at)
@@ -324,6 +342,45 @@ fn a_batch_larger_than_the_room_is_taken_up_to_the_bound_and_the_rest_waits() {
     let want: String = (1..=8).map(|number| format!("x:{number}|c\n")).collect();
     assert_eq!(String::from_utf8_lossy(&delivered), want);
     assert_eq!(account.sum(0).dropped, 0);
+}
+
+#[test]
+fn events_stay_in_the_exchange_until_their_outputs_have_room() {
+    for output in
+        ["type = \"event_file\"\npath = \"events\"", "type = \"http\"\nurl = \"http://127.0.0.1:3/\""]
+    {
+        let mut world = World::new(&format!(
+            "[sources.a]\ntype = \"riemann\"\nlisten = [\"tcp://127.0.0.1:1\"]\n\
+             [outputs.full]\nfrom = [\"a\"]\nqueue = {{ max_records = 3, when_full = \"block\" }}\n{output}\n"
+        ));
+        let full = world.output("full");
+        let account = Arc::clone(world.accounts.output(full));
+        // Two and one more are at the bound.
+        world.send_events(SourceId(0), 2);
+        world.run(START);
+        world.send_events(SourceId(0), 1);
+        world.run(START);
+        assert_eq!((world.copies("full"), world.exchange.is_empty()), (3, true), "{output}");
+        world.send_events(SourceId(0), 2);
+        assert!(!world.run(START).any, "{output}: there is no room for them");
+        assert_eq!((world.copies("full"), world.exchange.in_flight(SourceId(0))), (3, 2));
+        while world.copies("full") > 0 {
+            world.deliver("full", START);
+        }
+        world.turn.look_for_room();
+        assert!(world.run(START).any, "{output}: there is room");
+        assert_eq!((world.copies("full"), world.exchange.is_empty()), (2, true));
+        // More than there may be are taken by an empty queue, whole.
+        world.send_events(SourceId(0), 5);
+        world.turn.look_for_room();
+        assert!(!world.run(START).any, "{output}: it is not empty");
+        while world.copies("full") > 0 {
+            world.deliver("full", START);
+        }
+        world.turn.look_for_room();
+        world.run(START);
+        assert_eq!((world.copies("full"), account.sum(world.copies("full")).dropped), (5, 0), "{output}");
+    }
 }
 
 /// The default bound of the smallest queue, and reads of 64 KiB of short lines: four of them take more memory than it has.

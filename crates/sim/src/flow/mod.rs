@@ -13,6 +13,7 @@ mod parse;
 mod plan;
 mod run;
 mod step;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod words;

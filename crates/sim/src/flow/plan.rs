@@ -11,9 +11,10 @@ use import::statsd;
 
 use super::failure::Failure;
 use super::step::{Compat, Config, Form};
+use super::streams;
 
 /// The host name for configuration files of original programs.
-const HOSTNAME: &str = "localhost";
+pub(super) const HOSTNAME: &str = "localhost";
 
 /// The name of a flow file in diagnostics of its own configuration.
 const FLOW: &str = "the flow";
@@ -27,8 +28,23 @@ pub(crate) struct Mistakes {
     pub(crate) codes: Vec<&'static str>,
 }
 
-/// Parses and checks a configuration at `line` of the flow file `flow`.
+/// Parses and checks a configuration at `line` of the flow file `flow`, with its Riemann configs.
 pub(crate) fn plan(
+    config: &Config,
+    line: usize,
+    flow: &str,
+    read: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<Plan, Mistakes> {
+    let mut plan = without_streams(config, line, flow, read)?;
+    streams::load(&mut plan, &config.env, read).map_err(|wrong| {
+        let source = Source { name: &wrong.file.0, text: &wrong.file.1 };
+        mistakes(source, line, &wrong.diagnostics)
+    })?;
+    Ok(plan)
+}
+
+/// The same; Riemann configs are only named.
+fn without_streams(
     config: &Config,
     line: usize,
     flow: &str,

@@ -41,6 +41,8 @@ pub enum Canary {
     RuleForgotten,
     /// Blocks are settled although their files are not synced.
     TreeNotSynced,
+    /// The second half of a checkpoint of streams is not read.
+    StreamsForgotten,
     /// A bug in the queue on disk.
     #[cfg(feature = "canary")]
     Queue(deliver::disk_queue::Canary),
@@ -61,6 +63,7 @@ impl Canary {
         Canary::ClockStepIgnored,
         Canary::RuleForgotten,
         Canary::TreeNotSynced,
+        Canary::StreamsForgotten,
         #[cfg(feature = "canary")]
         Canary::Queue(deliver::disk_queue::Canary::SafeBeforeSync),
         #[cfg(feature = "canary")]
@@ -88,6 +91,7 @@ impl Canary {
             Canary::ClockStepIgnored => "is not that of the clock",
             Canary::RuleForgotten => "explained",
             Canary::TreeNotSynced => "and not one of",
+            Canary::StreamsForgotten => "what the streams had is lost",
             #[cfg(feature = "canary")]
             Canary::Queue(deliver::disk_queue::Canary::ScarcityIsDamage) => "count as damaged",
             #[cfg(feature = "canary")]
@@ -133,6 +137,15 @@ impl Canary {
                 for transform in &plan.transforms {
                     let found = generations(disk, &transform.name).unwrap_or_default();
                     found.iter().for_each(|generation| disk.store(&generation.file, b""));
+                }
+            }
+            Canary::StreamsForgotten => {
+                for transform in &plan.transforms {
+                    let found = generations(disk, &transform.name).unwrap_or_default();
+                    for generation in &found {
+                        let bytes = disk.bytes(&generation.file).unwrap_or_default();
+                        disk.store(&generation.file, &bytes[..bytes.len() / 2]);
+                    }
                 }
             }
             _ => {}

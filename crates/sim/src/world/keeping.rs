@@ -151,6 +151,12 @@ impl Keeping {
             canary.before_restore(&self.disk, plan, &mut self.notes);
         }
         for transform in &plan.transforms {
+            if transform.kind.as_streams().is_some() {
+                let restored =
+                    checkpoints::begin_streams(Some(&self.disk), shard, transform, |_file, _why| {});
+                debug_assert!(restored.is_ok(), "reads do not fail at a start");
+                continue;
+            }
             let noted = self.notes.of(&transform.name);
             let believed = checkpoints::believed(transform, noted, set_back_ns);
             let restored =

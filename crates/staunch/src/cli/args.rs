@@ -224,23 +224,24 @@ pub(crate) struct StatsdProxyArgs {
                   replay: show what the config would have done with recorded events"
 )]
 pub(crate) struct RiemannArgs {
-    /// `start`, the default, `test` or `replay`; then the config [default: riemann.config, or else /etc/riemann/riemann.config].
+    /// `start`, the default, `test` or `replay` (options: --help); then the config [default: riemann.config, or else
+    /// /etc/riemann/riemann.config].
     #[arg(value_name = "start|test|replay] [FILE")]
     words: Vec<String>,
-    /// With replay: the events, as `event_file` writes them, or messages of Riemann's clients, each after its length.
-    #[arg(long, value_name = "EVENTS")]
+    /// With replay: the events, as `event_file` writes them, or messages of Riemann's clients, each after its length; `-` for stdin.
+    #[arg(long, value_name = "EVENTS", hide_short_help = true)]
     pub(crate) from: Option<PathBuf>,
     /// With replay: show only what differs from this config.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) against: Option<PathBuf>,
     /// With replay: so many seconds go by after the last event.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=31_536_000))]
+    #[arg(long, value_name = "SECONDS", hide_short_help = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=31_536_000))]
     pub(crate) seconds_after: u32,
     /// With replay: print each action as an object of JSON.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) json: bool,
     /// With test: also write the report as JUnit's XML.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) junit: Option<PathBuf>,
     /// Addresses.
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `staunch import`: the native file on stdout, messages on stderr. The exit code is 1 when there is no native file, or when a
+//! `staunch import`: the native file on stdout, messages on stderr, and of a Riemann config which streams run natively. The exit code is 1 when there is no native file, or when a
 //! setting of the original is missing from it.
 
 use std::path::Path;
@@ -29,6 +29,10 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         ImportKind::Carbon => load::carbon_section(file, args.section.as_deref(), args.instance.as_deref())?,
     };
     stdio::say(&said);
+    let loaded = plan.iter().flat_map(|plan| plan.streams()).filter_map(|(.., one)| one.loaded.as_ref());
+    for loaded in loaded {
+        stdio::say(&::import::riemann::parts_text(&load::riemann_parts(&loaded.files)));
+    }
     if plan.is_none()
         && let Some(instead) = of_another(args.kind, file)
     {

@@ -25,6 +25,17 @@ pub(crate) enum FileKind {
 /// Keys of carbon's other files: storage-schemas.conf, storage-aggregation.conf, relay-rules.conf.
 const CARBON_KEYS: [&str; 5] = ["pattern", "retentions", "xFilesFactor", "aggregationMethod", "destinations"];
 
+/// carbon's other files, and the section of a daemon that reads each. `blacklist.conf` and `whitelist.conf` have one expression a line.
+const CARBON_RULE_FILES: [(&str, &str); 7] = [
+    ("storage-schemas.conf", "cache"),
+    ("storage-aggregation.conf", "cache"),
+    ("blacklist.conf", "cache"),
+    ("whitelist.conf", "cache"),
+    ("relay-rules.conf", "relay"),
+    ("aggregation-rules.conf", "aggregator"),
+    ("rewrite-rules.conf", "aggregator"),
+];
+
 impl FileKind {
     /// The kind of a file with that name and text. Unknown files count as native.
     pub(crate) fn of(file: &Path, text: &str) -> FileKind {
@@ -33,7 +44,18 @@ impl FileKind {
             "toml" | "yaml" | "yml" | "json" => FileKind::Native,
             "js" => FileKind::Statsd,
             "clj" => FileKind::Riemann,
-            _ => FileKind::of_text(text),
+            _ => FileKind::of_text(text)
+                .or_else(|| FileKind::of_carbons_name(file))
+                .unwrap_or(FileKind::Native),
+        }
+    }
+
+    /// The kind of a file without any setting, such as one as it is installed, if it has the name of one of carbon's files.
+    fn of_carbons_name(file: &Path) -> Option<FileKind> {
+        match file.file_name()?.to_str()? {
+            "carbon.conf" => Some(FileKind::Carbon),
+            name if CARBON_RULE_FILES.iter().any(|(known, _)| *known == name) => Some(FileKind::CarbonRules),
+            _ => None,
         }
     }
 
@@ -69,15 +91,15 @@ impl FileKind {
         }
     }
 
-    fn of_text(text: &str) -> FileKind {
+    /// None when all lines are empty or comments.
+    fn of_text(text: &str) -> Option<FileKind> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        match lines.clone().next() {
-            None => FileKind::Native,
-            Some("[pre]" | "[post]") => FileKind::CarbonRules,
-            Some(line) if is_aggregation_rule(line) => FileKind::CarbonRules,
-            Some(line) if line.starts_with("-----BEGIN ") => FileKind::Pem,
-            Some(line) if line.starts_with('[') => {
+        Some(match lines.clone().next()? {
+            "[pre]" | "[post]" => FileKind::CarbonRules,
+            line if is_aggregation_rule(line) => FileKind::CarbonRules,
+            line if line.starts_with("-----BEGIN ") => FileKind::Pem,
+            line if line.starts_with('[') => {
                 let mut keys = lines.filter_map(key);
                 if keys.clone().any(is_capital_key) {
                     FileKind::Carbon
@@ -87,13 +109,13 @@ impl FileKind {
                     FileKind::Native
                 }
             }
-            Some(line) if begins_a_statement(line) => FileKind::Relay,
-            Some(line) if is_clojure(line) => FileKind::Riemann,
+            line if begins_a_statement(line) => FileKind::Relay,
+            line if is_clojure(line) => FileKind::Riemann,
             // JSON is also valid in a config of node's statsd.
-            Some(line) if line.starts_with('{') && text.contains("\"sources\"") => FileKind::Native,
-            Some(line) if line.starts_with(['{', '(', '/']) || line.starts_with("module") => FileKind::Statsd,
-            Some(_) => FileKind::Native,
-        }
+            line if line.starts_with('{') && text.contains("\"sources\"") => FileKind::Native,
+            line if line.starts_with(['{', '(', '/']) || line.starts_with("module") => FileKind::Statsd,
+            _ => FileKind::Native,
+        })
     }
 
     /// The message when a native config was expected; `None` for a native one.
@@ -115,7 +137,7 @@ impl FileKind {
                     "{name} has rules of carbon, which are read with the carbon.conf beside it: turn both into a native config \
                      with `staunch import carbon {} --section {}`",
                     conf.display(),
-                    reader_of_rules(text)
+                    reader_of_rules(name, text)
                 ))
             }
             FileKind::Riemann => Some(format!(
@@ -155,8 +177,14 @@ fn instead_of_carbon(name: &str, text: &str) -> String {
 }
 
 /// The section of a daemon that reads a file of rules.
-fn reader_of_rules(text: &str) -> &'static str {
+fn reader_of_rules(name: &str, text: &str) -> &'static str {
     let lines = || text.lines().map(str::trim);
+    let file = Path::new(name).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if FileKind::of_text(text).is_none()
+        && let Some((_, reader)) = CARBON_RULE_FILES.iter().find(|(known, _)| *known == file)
+    {
+        return reader;
+    }
     if lines().filter_map(key).any(|key| matches!(key, "destinations" | "servers")) {
         "relay"
     } else if lines().any(|line| matches!(line, "[pre]" | "[post]") || is_aggregation_rule(line)) {
@@ -224,6 +252,10 @@ fn the_kind_of_a_file_follows_from_its_content() {
         ("aggregation-rules.conf", "# sums\n<env>.all (60) = sum <env>.*.hits", CarbonRules),
         ("aggregation-rules.conf", "all (60) = sum *.hits", CarbonRules),
         ("rewrite-rules.conf", "[post]\n_sum$ =", CarbonRules),
+        ("/c/storage-schemas.conf", "# none\n\n", CarbonRules),
+        ("relay-rules.conf", "", CarbonRules),
+        ("carbon.conf", "# [cache]\n", Carbon),
+        ("rules.conf", "# none\n", Native),
         ("http.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n", Pem),
     ] {
         assert_eq!(FileKind::of(Path::new(name), text), want, "{name}: {text:?}");
@@ -246,6 +278,8 @@ fn files_of_carbon_are_referred_to_their_sections() {
             "import carbon carbon.conf --section aggregator`",
         ),
         ("rewrite-rules.conf", "[pre]\na = b", "import carbon carbon.conf --section aggregator`"),
+        ("/c/aggregation-rules.conf", "# none", "import carbon /c/carbon.conf --section aggregator`"),
+        ("relay-rules.conf", "#", "import carbon carbon.conf --section relay`"),
         (
             "storage-schemas.conf",
             "[a]\npattern = .*\nretentions = 1:1",

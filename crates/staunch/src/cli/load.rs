@@ -9,6 +9,8 @@ use std::io::{IsTerminal, Read};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
+use ::streams::riemann::files::Files;
+use ::streams::riemann::parts::Part;
 use anyhow::Context;
 use config::diagnostic::{Code, Diagnostic, Place, Source, has_errors, render_files};
 use config::plan::{ManagementPlan, Plan};
@@ -67,6 +69,17 @@ impl Loaded {
         self.shown(&self.diagnostics)
     }
 
+    /// The same without those that were shown before.
+    pub(crate) fn rendered_new(&self, shown: &[Diagnostic]) -> String {
+        // A line above them moves them, and changes nothing.
+        let is_same = |one: &Diagnostic, said: &Diagnostic| {
+            (one.code, &one.message, &one.label) == (said.code, &said.message, &said.label)
+        };
+        let is_new = |said: &Diagnostic| !shown.iter().any(|one| is_same(one, said));
+        let new: Vec<_> = self.diagnostics.iter().filter(|said| is_new(said)).cloned().collect();
+        self.shown(&new)
+    }
+
     /// The same for a daemon that starts: open ports are omitted, because it logs them.
     pub(crate) fn rendered_at_start(&self) -> String {
         let is_logged = |said: &Diagnostic| matches!(said.code, Code::HttpOpen | Code::ManagementOpen);
@@ -81,15 +94,22 @@ impl Loaded {
         self
     }
 
-    /// Adds diagnostics that need the disk and the files named in the config.
-    fn with_files_read(mut self) -> Loaded {
+    /// Adds errors in the files named in the config: also when the config has errors, so that one check shows all.
+    fn with_named_files_read(mut self) -> Loaded {
         let wrong = self.plan.as_ref().map(tls::mistakes).unwrap_or_default();
         self.diagnostics.extend(wrong.into_iter().map(|(_only, wrong)| wrong));
-        self.diagnostics.extend(self.plan.as_ref().and_then(crate::disk_room::warning));
         let rules = self.plan.as_ref().map(|plan| rule_files::mistakes(plan, &self.text, &read));
-        let rules = rules.unwrap_or_default();
-        self.diagnostics.extend(rules);
-        self.with_streams()
+        self.diagnostics.extend(rules.unwrap_or_default());
+        self
+    }
+
+    /// Without the plan if the config has errors: it is a draft, which nothing may run.
+    fn without_draft(mut self) -> Loaded {
+        if has_errors(&self.diagnostics) {
+            self.plan = None;
+        }
+        self.diagnostics.extend(self.plan.as_ref().and_then(crate::disk_room::warning));
+        self
     }
 
     /// Adds errors about paths that cannot be folders. For `check`: a daemon starts with them, and tries again.
@@ -322,7 +342,7 @@ pub(crate) fn native(files: &[PathBuf]) -> anyhow::Result<Loaded> {
     let Gathered { mut texts, mistakes, watched } = gather(files, &OfProcess)?;
     let (plan, mut diagnostics) = {
         let files: Vec<File<'_>> = texts.iter().map(Text::file).collect();
-        let (plan, mut diagnostics) = config::check_files(&files, &OfProcess);
+        let (plan, mut diagnostics) = config::draft_of_files(&files, &OfProcess);
         for (file, mistake) in mistakes {
             let base = config::base(&files, file);
             let place = mistake.place.map(|place| Place::new(place.start + base, place.end + base));
@@ -331,10 +351,10 @@ pub(crate) fn native(files: &[PathBuf]) -> anyhow::Result<Loaded> {
         (plan, diagnostics)
     };
     diagnostics.sort_by_key(|diagnostic| diagnostic.place.map_or(usize::MAX, |place| place.start));
-    let plan = plan.filter(|_| !has_errors(&diagnostics));
     let more = texts.split_off(1.min(texts.len()));
     let Some(Text { name, text, .. }) = texts.pop() else { anyhow::bail!("no config file is given") };
-    Ok(Loaded { plan, diagnostics, name, text, more, watched }.without_loops().with_files_read())
+    let draft = Loaded { plan, diagnostics, name, text, more, watched };
+    Ok(draft.with_named_files_read().without_draft().without_loops().with_streams())
 }
 
 /// Reads a config of node's statsd or Net::Statsd::Server.
@@ -400,6 +420,11 @@ fn without_plan(
     let said = evaluated.said.clone();
     loaded.add_riemann(file, &evaluated, said, true);
     Ok((evaluated, loaded))
+}
+
+/// The streams of a Riemann config that was evaluated, with their places.
+pub(crate) fn riemann_parts(files: &Files) -> Vec<Part> {
+    streams::parts(files, riemann_files::now_us())
 }
 
 /// The text of a file that a Riemann config loads.
@@ -548,8 +573,7 @@ pub(crate) fn fanout(args: &FanoutArgs) -> Loaded {
 }
 
 pub(crate) fn hostname() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().to_owned()
+    sys::host_name()
 }
 
 /// Applies the addresses of the command line to a plan.

@@ -1,20 +1,22 @@
 //! `staunch riemann replay FILE --from EVENTS`: what a Riemann config would have done with recorded events, under a virtual clock.
 //!
-//! Events are lines of JSON, as outputs of type `event_file` write them, or messages of Riemann's clients, each after its length as four
-//! bytes. Actions go to stdout, one a line: time, output, event. With `--against`, those that only one of two configs would have done, after
+//! Events are lines of JSON, as outputs of type `event_file` write them or as subscribers get them, or messages of Riemann's clients, each
+//! after its length as four bytes. Actions go to stdout, one a line: time, output, event. With `--against`, those that only one of two configs would have done, after
 //! `-` and `+`. Nothing is sent.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use client::stdio;
-use model::{EventTime, EventsBuilder};
+use model::{EventRef, EventTime, EventsBuilder};
 use serde_json::json;
-use streams::riemann::files::Recorded as Host;
-use streams::riemann::replay::{Action, Recorded, Replay, event_of_json};
+use streams::riemann::files::Files;
+use streams::riemann::replay::{Action, Replay, time_us};
+use wire::riemann::json::{JsonLine, decode_recorded};
 use wire::riemann::{self, Limits};
 
 use super::args::RiemannArgs;
@@ -22,8 +24,19 @@ use super::{MISTAKES, load};
 
 /// Longest line, and longest message.
 const EVENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// The time of events that have none.
+const NO_TIME: EventTime = EventTime::Micros(i64::MIN);
+/// The transform of a config that runs alone: the first part of the names of its outputs.
+const TRANSFORM: &str = "streams";
 /// Output is written in pieces of about this size.
 const PIECE_BYTES: usize = 64 * 1024;
+
+/// A config that has been evaluated.
+struct Config {
+    files: Arc<Files>,
+    /// The names of its outputs.
+    outputs: Vec<String>,
+}
 
 /// One or two configs, and what to print of them.
 struct Run {
@@ -45,18 +58,20 @@ pub(super) fn replay(file: &Path, args: &RiemannArgs) -> anyhow::Result<ExitCode
     for file in std::iter::once(file).chain(args.against.as_deref()) {
         let (evaluated, loaded) = load::riemann_alone(file)?;
         stdio::say(&loaded.rendered());
-        if evaluated.declared.is_none() {
-            return Ok(ExitCode::from(MISTAKES));
-        }
-        configs.push(evaluated.files);
+        let Some(declared) = &evaluated.declared else { return Ok(ExitCode::from(MISTAKES)) };
+        let outputs = config::streams::output_names(declared, TRANSFORM);
+        configs.push(Config { files: evaluated.files, outputs });
     }
-    let opened = File::open(from).with_context(|| format!("cannot read {}", from.display()))?;
+    let opened: Box<dyn Read> = match from.as_os_str() == "-" {
+        true => Box::new(std::io::stdin().lock()),
+        false => Box::new(File::open(from).with_context(|| format!("cannot read {}", from.display()))?),
+    };
     let mut events = Events::of(BufReader::new(opened), from)?;
     let mut run = None;
     while events.next(&mut |event| {
         let run = match &mut run {
             Some(run) => run,
-            None => run.insert(Run::begin(&configs, event.time_us().unwrap_or(0), args.json)?),
+            None => run.insert(Run::begin(&configs, time_us(event).unwrap_or(0), args.json)?),
         };
         run.push(event)
     })? {}
@@ -67,14 +82,9 @@ pub(super) fn replay(file: &Path, args: &RiemannArgs) -> anyhow::Result<ExitCode
 }
 
 impl Run {
-    fn begin(
-        configs: &[std::sync::Arc<streams::riemann::files::Files>],
-        now_us: i64,
-        json: bool,
-    ) -> anyhow::Result<Run> {
-        let load = |files: &std::sync::Arc<streams::riemann::files::Files>| {
-            let host = Box::new(Host::new((**files).clone(), 0));
-            Replay::load(&files.main, host, now_us)
+    fn begin(configs: &[Config], now_us: i64, json: bool) -> anyhow::Result<Run> {
+        let load = |Config { files, outputs }: &Config| {
+            Replay::load(files, outputs.clone(), now_us)
                 .with_context(|| format!("{} cannot be evaluated at the time of the first event", files.main))
         };
         let replays = configs.iter().map(load).collect::<Result<Vec<_>, _>>()?;
@@ -82,7 +92,7 @@ impl Run {
         Ok(Run { replays, actions, json, printed: Vec::new(), shown: [0; 2], is_closed: false })
     }
 
-    fn push(&mut self, event: Recorded<'_>) -> anyhow::Result<()> {
+    fn push(&mut self, event: EventRef<'_>) -> anyhow::Result<()> {
         for (replay, actions) in self.replays.iter_mut().zip(&mut self.actions) {
             replay.push(event, actions);
         }
@@ -143,7 +153,7 @@ impl Run {
     }
 
     fn summary(&self, read: u64) -> String {
-        let threw: Vec<String> = self.replays.iter().map(|replay| replay.threw.to_string()).collect();
+        let threw: Vec<String> = self.replays.iter().map(|replay| replay.threw().to_string()).collect();
         let shown = match (self.replays.len(), self.shown) {
             (1, [all, _]) => format!("{all} actions"),
             (_, [0, 0]) => "no difference".to_owned(),
@@ -158,16 +168,19 @@ impl Run {
 /// The actions of one side only, in the order of their time: which config, its mark, the action.
 fn different(ours: &mut Vec<Action>, theirs: &mut Vec<Action>) -> Vec<(usize, char, Action)> {
     let mut only: Vec<(usize, char, Action)> = Vec::new();
-    ours.sort();
-    theirs.sort();
+    for side in [&mut *ours, &mut *theirs] {
+        side.sort_by(|a, b| a.key().cmp(&b.key()));
+    }
     let (mut a, mut b) = (ours.drain(..).peekable(), theirs.drain(..).peekable());
     loop {
         match (a.peek(), b.peek()) {
-            (Some(our), Some(their)) if our == their => {
+            (Some(our), Some(their)) if our.key() == their.key() => {
                 a.next();
                 b.next();
             }
-            (Some(our), Some(their)) if our > their => only.extend(b.next().map(|their| (1, '-', their))),
+            (Some(our), Some(their)) if our.key() > their.key() => {
+                only.extend(b.next().map(|their| (1, '-', their)))
+            }
             (Some(_), _) => only.extend(a.next().map(|our| (0, '+', our))),
             (None, Some(_)) => only.extend(b.next().map(|their| (1, '-', their))),
             (None, None) => return only,
@@ -198,7 +211,7 @@ impl<'p, R: Read> Events<'p, R> {
     }
 
     /// Gives the events of the next line or message to `take`. False at the end.
-    fn next(&mut self, take: &mut dyn FnMut(Recorded<'_>) -> anyhow::Result<()>) -> anyhow::Result<bool> {
+    fn next(&mut self, take: &mut dyn FnMut(EventRef<'_>) -> anyhow::Result<()>) -> anyhow::Result<bool> {
         self.place += 1;
         let what = if self.is_json { "line" } else { "message" };
         let place = || format!("{}: {what} {}", self.path.display(), self.place);
@@ -217,22 +230,22 @@ impl<'p, R: Read> Events<'p, R> {
             "{}: longer than {EVENT_BYTES_MAX} bytes",
             place()
         );
-        if self.is_json {
-            let line = std::str::from_utf8(&self.buffer).with_context(place)?.trim();
-            if !line.is_empty() {
-                let event = event_of_json(line).map_err(|error| anyhow::anyhow!("{}: {error}", place()))?;
-                take(Recorded::Json(&event))?;
-                self.number += 1;
-            }
-            return Ok(true);
-        }
         self.batch.clear();
-        let decoded =
-            riemann::decode(&self.buffer, EventTime::Seconds(0), Limits::default(), &mut self.batch);
-        let decoded =
+        if self.is_json {
+            let line = std::str::from_utf8(&self.buffer).with_context(place)?;
+            let decoded =
+                decode_recorded(line.as_bytes(), EVENT_BYTES_MAX as usize, NO_TIME, &mut self.batch);
+            let decoded = decoded.map_err(|why| anyhow::anyhow!("{}: {why}", place()))?;
+            ensure!(decoded == JsonLine::Event || line.trim().is_empty(), "{}: it is no event", place());
+        } else {
+            let decoded = riemann::decode(&self.buffer, NO_TIME, Limits::default(), &mut self.batch);
             decoded.map_err(|why| anyhow::anyhow!("{}: it is no message of Riemann's ({why:?})", place()))?;
-        self.number += decoded.events as u64;
-        self.batch.view().iter().try_for_each(|event| take(Recorded::Message(event)))?;
+        }
+        for event in self.batch.view().iter() {
+            ensure!(event.time() != Some(NO_TIME), "{}: an event has no time", place());
+            self.number += 1;
+            take(event)?;
+        }
         Ok(true)
     }
 }
@@ -254,7 +267,8 @@ fn message(from: &mut impl BufRead, to: &mut Vec<u8>) -> std::io::Result<usize> 
 
 #[test]
 fn actions_of_one_side_are_found_and_equal_ones_are_paired_one_to_one() {
-    let action = |at_us, what: &str| Action { at_us, to: "o".into(), what: what.to_owned() };
+    let action =
+        |at_us, what: &str| Action { at_us, to: "o".into(), what: what.to_owned(), without_places: None };
     let mut ours = vec![action(2, "b"), action(1, "a"), action(1, "a"), action(3, "c")];
     let mut theirs = vec![action(1, "a"), action(3, "c"), action(2, "x")];
     let only = different(&mut ours, &mut theirs);

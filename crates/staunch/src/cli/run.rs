@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use config::plan::Plan;
 
@@ -115,15 +115,20 @@ fn start(
     let again = file.clone();
     let watched = Watched::of(loaded.watched.clone());
     let reread_watched = watched.clone();
+    let said = Mutex::new(loaded.diagnostics.clone());
     let Some(plan) = plan_of(loaded) else { return Ok(ExitCode::from(MISTAKES)) };
     let reread: Reread = Arc::new(move || {
         load::may_be_reread(&again)?;
         let loaded = load().map_err(|error| format!("{error:#}"))?;
-        let rendered = loaded.rendered();
         reread_watched.set(loaded.watched.clone());
-        let plan = plan_of(loaded).ok_or_else(|| rendered.trim_end().to_owned())?;
-        crate::log_stream::notice(&rendered);
-        Ok(plan)
+        if loaded.has_errors() {
+            return Err(loaded.rendered().trim_end().to_owned());
+        }
+        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        // Where a program reloads every minute, the same warnings would hide a new one.
+        crate::log_stream::notice(&loaded.rendered_new(&said));
+        said.clone_from(&loaded.diagnostics);
+        plan_of(loaded).ok_or_else(|| "it has no plan".to_owned())
     });
     daemon::run(Start {
         plan,

@@ -68,8 +68,8 @@ pub const LAST_ERRORS: [(&str, &str); 20] = [
     ),
     (
         "answers_error",
-        "The endpoint answered a request by an error that may pass: of HTTP the status 408, 425, 429 or one of 500 to 599, of mail servers 4xx, or \
-         5xx to the greeting or login. The log has the answer. The output sends the records again, after the pause of `Retry-After` if there is one, and they stay queued until then.",
+        "The endpoint answered a request by an error that may pass. Of HTTP that is the status 408, 425, 429 or one of 500 to 599, of mail servers \
+         4xx, or 5xx to the greeting or login, of Riemann a reply that is not ok. The log has the answer. The output sends the records again, after the pause of `Retry-After` if there is one, and they stay queued until then.",
     ),
     (
         "no_answer",

@@ -3,6 +3,7 @@
 
 pub mod accept;
 mod answered;
+pub(crate) mod compiled;
 pub mod listener;
 mod log_throttle;
 pub mod own;

@@ -1,6 +1,9 @@
 //! Queries of a connection: asked of the shard, after everything that its client sent before them.
 //!
+//! Path of a query: `compiled` -> [`answer`], in slices on the shard.
 //! Not here: how a query is found in a message (`pipeline::Intake`), and the search (`pipeline::IndexQuery`).
+
+use std::sync::Arc;
 
 use model::{PeerKey, SourceId};
 use pipeline::IndexQuery;
@@ -27,12 +30,16 @@ pub(super) async fn answer(
 
 /// The result of a query; None once the shard's thread has ended.
 async fn searched(text: String, (source, from): (SourceId, PeerKey), shared: &Shared) -> Option<IndexQuery> {
+    let compiled = match shared.queries.compiled(&text).await {
+        Ok(compiled) => compiled,
+        Err(error) => return Some(IndexQuery::failed(error)),
+    };
     let mut asking = shared.shard.ask_in_line(from).await;
     let query = loop {
-        let (exchange, text) = (std::sync::Arc::clone(&shared.exchange), text.clone());
+        let (exchange, compiled) = (Arc::clone(&shared.exchange), Arc::clone(&compiled));
         let begun = asking.call(move |worker| {
             // The events that this client sent before are processed first.
-            if exchange.holds(source, from) { None } else { Some(worker.turn.shard.query(source, &text)) }
+            if exchange.holds(source, from) { None } else { Some(worker.turn.shard.query(source, &compiled)) }
         });
         match begun.await.ok()? {
             Some(query) => break query,

@@ -21,6 +21,7 @@ use std::time::Duration;
 use model::{Batches, Dropped, Outcome, PeerKey, SourceId};
 use pipeline::{Broken, Intake, ProtocolReplies};
 use tokio::sync::watch;
+use tokio::task::yield_now;
 
 pub(super) use self::reading::{End, close, last_reads, more, read_once, take_apart};
 pub(super) use self::socket::Stream;
@@ -272,6 +273,9 @@ async fn reply_all(
         written = at;
         let mut query = answer(text, of, shared, orders).await.ok_or_else(unread_replies)?;
         let mut out = Vec::new();
+        while !query.measure() {
+            yield_now().await;
+        }
         query.begin_reply(&mut out);
         loop {
             let has_more = query.more(&mut out);
@@ -280,6 +284,8 @@ async fn reply_all(
             if !has_more {
                 break;
             }
+            // The socket may take one piece after the other.
+            yield_now().await;
         }
     }
     reply((stream, wrapping), &bytes[written..], turn, orders, slot).await

@@ -38,6 +38,7 @@ mod payloads;
 mod queries;
 mod references;
 mod scene;
+mod streams;
 #[path = "../binary/support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "shared with the tests of the binary, which need more of it")]
 mod support;
@@ -68,6 +69,7 @@ const CASES: &[Case] = &[
     ("A12", floods::run),
     ("A13", explain::run),
     ("A14", queries::run),
+    ("A15", streams::run),
     ("C1", clocks::run),
     ("E1", exhausted::inodes),
     ("E2", exhausted::threads),
@@ -80,7 +82,7 @@ Attacks the daemon over loopback, and measures what an innocent peer notices (do
 
 usage: cargo test -p staunch --test attacks -- [CASE…] [options]
 
-  CASE          A1 to A14, C1, E1, E2, X1, M1 to M16; all without one
+  CASE          A1 to A15, C1, E1, E2, X1, M1 to M19; all without one
   --full        the numbers of docs/reliability.md, not those of a test
   --seed N      everything random comes from N
   --staunch PATH

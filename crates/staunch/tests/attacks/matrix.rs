@@ -1,4 +1,4 @@
-//! M1 to M16: every kind of listener, with every way of behaving badly on it, one after the other.
+//! M1 to M19: every kind of listener, with every way of behaving badly on it, one after the other.
 //!
 //! Path of a case: [`KINDS`] -> a daemon with that listener and no other -> [`BEHAVIOURS`], each with the largest or the
 //! smallest legal thing -> the scene's judgement, and that no more was counted than was sent.
@@ -73,6 +73,27 @@ fn protobuf() -> [(Vec<u8>, u64); 2] {
     [(payloads::protobuf_points(b"attack", bytes), bytes as u64), (payloads::protobuf_point(), 1)]
 }
 
+/// A message of many events, and one that has an event without a field.
+fn events() -> [(Vec<u8>, u64); 2] {
+    [payloads::riemann_events(256 << 10), (payloads::riemann_framed(b"\x32\x00"), 1)]
+}
+
+/// The same in a datagram.
+fn event_packets() -> [(Vec<u8>, u64); 2] {
+    let (message, events) = payloads::riemann_events(60_000);
+    [(message[4..].to_vec(), events), (b"\x32\x00".to_vec(), 1)]
+}
+
+/// A body with many events, which never ends, and the smallest request of a subscriber.
+fn subscribers() -> [(Vec<u8>, u64); 2] {
+    let mut body = b"PUT /events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000000\r\n\r\n".to_vec();
+    let line = b"{\"service\":\"attack\",\"time\":\"2026-11-20T20:12:33.000Z\"}\n";
+    body.extend_from_slice(&line.repeat(20_000));
+    let handshake = "GET /index?subscribe=true&query=true HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    [(body, 20_000), (handshake.as_bytes().to_vec(), 0)]
+}
+
 fn packed(small: Small) -> [(Vec<u8>, u64); 2] {
     let bytes = 1 << 20;
     [
@@ -102,6 +123,8 @@ fn commands() -> [(Vec<u8>, u64); 2] {
 }
 
 const LINES: &str = "type = \"graphite\"\n";
+
+const RIEMANN: &str = "type = \"riemann\"\n";
 
 const KINDS: &[(&str, Kind)] = &[
     ("M1", Kind { word: "StatsD, TCP", at: At::Tcp, source: "type = \"statsd\"\n", things: statsd }),
@@ -179,6 +202,17 @@ const KINDS: &[(&str, Kind)] = &[
     ("M14", Kind { word: "HTTP", at: At::Http, source: "", things: requests }),
     ("M15", Kind { word: "management", at: At::Management, source: "", things: commands }),
     ("M16", Kind { word: "control socket", at: At::Control, source: "", things: commands }),
+    ("M17", Kind { word: "Riemann, TCP", at: At::Tcp, source: RIEMANN, things: events }),
+    ("M18", Kind { word: "Riemann, UDP", at: At::Udp, source: RIEMANN, things: event_packets }),
+    (
+        "M19",
+        Kind {
+            word: "Riemann, HTTP",
+            at: At::Tcp,
+            source: "type = \"riemann\"\nencoding = \"http\"\n",
+            things: subscribers,
+        },
+    ),
 ];
 
 /// Names of the cases.
@@ -246,12 +280,19 @@ fn start<'a>(bench: &'a Bench, kind: &Kind) -> Scene<'a> {
     let feeds = if kind.source.contains("statsd") {
         "[transforms.counts]\ntype = \"aggregate\"\nfrom = [\"attacked\"]\nwindow = \"1h\"\n\
          [outputs.counted]\ntype = \"graphite_file\"\nfrom = [\"counts\"]\nmax_files = 1\n"
+    } else if kind.source.contains("riemann") {
+        "[transforms.rules]\ntype = \"streams\"\nfrom = [\"attacked\"]\nfile = \"riemann.config\"\n"
     } else {
         "[transforms.hole]\ntype = \"relay\"\nfrom = [\"attacked\"]\nrules = [{ to = \"blackhole\" }]\n"
     };
     let toml =
         format!("[sources.attacked]\nlisten = [\"{listen}\"]\n{}{feeds}{}", kind.source, Scene::innocent());
     let builder = crate::support::Builder::native(&toml);
+    if kind.source.contains("riemann") {
+        let streams =
+            "(instrumentation {:enabled? false})\n(streams (index) (by :host (counter (fn [e] nil))))\n";
+        std::fs::write(builder.folder().join("riemann.config"), streams).expect("the folder is ours");
+    }
     if kind.source.contains("tls") {
         certificate(&builder.folder().join("both.pem"));
     }

@@ -22,6 +22,24 @@ fn framed(message: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// A message of Riemann with its length.
+pub(crate) fn riemann_framed(message: &[u8]) -> Vec<u8> {
+    framed(message)
+}
+
+/// A message of Riemann of about `bytes`, and the events in it, as many as may be: each with a host and a service of its own.
+pub(crate) fn riemann_events(bytes: usize) -> (Vec<u8>, u64) {
+    let mut message = Vec::new();
+    let mut events = 0_u64;
+    while message.len() < bytes && events < 65_536 {
+        let mut event = field(4, format!("attack-{events}").as_bytes());
+        event.extend_from_slice(&field(3, format!("service-{events}").as_bytes()));
+        message.extend_from_slice(&field(6, &event));
+        events += 1;
+    }
+    (framed(&message), events)
+}
+
 /// A pickle of `bytes`: a name, and references to the one point that has it.
 pub(crate) fn pickle_references(name: &[u8], bytes: usize) -> Vec<u8> {
     let mut message = b"\x80\x02](X".to_vec();

@@ -135,6 +135,8 @@ fn the_kind_of_a_file_follows_from_its_content() {
         ("carbon.conf", "[cache]\nLINE_RECEIVER_INTERFACE = 0.0.0.0\n"),
         ("no-rules.conf", &store("nofile.conf")),
         ("bad-rules.conf", &store("bad-schemas.conf")),
+        ("two-mistakes.conf", &(store("nofile.conf") + "[outputs.other]\ntype = \"udq\"\n")),
+        ("relay-rules.conf", "# carbon's example has comments only\n"),
         ("bad-schemas.conf", "[all]\npattern = .*\nretentions = 60:never\n"),
         ("storage-schemas.conf", "[all]\npattern = .*\nretentions = 60:90d\n"),
         ("local.js", "{ port: 8125 }"),
@@ -165,6 +167,9 @@ fn the_kind_of_a_file_follows_from_its_content() {
         (&["check", "no-rules.conf"], 1, "--> no-rules.conf:3:"),
         (&["check", "no-rules.conf"], 1, "`schemas_file` of output `store`: cannot read nofile.conf"),
         (&["check", "bad-rules.conf"], 1, "bad-schemas.conf:3: "),
+        (&["check", "two-mistakes.conf"], 1, "`schemas_file` of output `store`: cannot read nofile.conf"),
+        (&["check", "two-mistakes.conf"], 1, "--> two-mistakes.conf:7:"),
+        (&["check", "relay-rules.conf"], 2, "`staunch import carbon carbon.conf --section relay`"),
         (&["check", "demo.conf", "relay"], 0, ""),
         (&["check", "demo.conf", "nosuch", "relay"], 2, "cannot read nosuch"),
     ] {

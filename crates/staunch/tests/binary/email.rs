@@ -151,6 +151,17 @@ fn send(daemon: &Daemon, titles: &[&str]) {
     }
 }
 
+/// The name of this machine, as the mails have it.
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("Linux has it");
+    name.trim().to_owned()
+}
+
+/// The `Message-ID` of a mail.
+fn identifier(mail: &str) -> &str {
+    mail.lines().find_map(|line| line.strip_prefix("Message-ID: ")).unwrap_or_default()
+}
+
 #[test]
 fn events_share_a_mail_with_the_default_subject_and_text() {
     let server = Server::new(&[]);
@@ -169,11 +180,16 @@ fn events_share_a_mail_with_the_default_subject_and_text() {
     for line in [
         "Subject: web1 cpu and disk\r\n",
         "To: a@ops.test, b@ops.test\r\n",
-        "At 2023-11-14 22:13:20 UTC\r\nweb1 cpu  ()\r\n",
-        "text\r\n\r\n\r\nAt 2023-11-14 22:13:20 UTC\r\nweb1 disk  ()\r\n",
+        "MIME-Version: 1.0\r\n",
+        "At Tue Nov 14 22:13:20 UTC 2023\r\nweb1 cpu  ()\r\n",
+        "text\r\n\r\n\r\nAt Tue Nov 14 22:13:20 UTC 2023\r\nweb1 disk  ()\r\n",
     ] {
         assert!(mail.contains(line), "{line:?} in {mail}");
     }
+    let host = host();
+    assert_eq!(commands[0], format!("EHLO {host}"));
+    let id = identifier(mail);
+    assert!(id.starts_with('<') && id.ends_with(&format!("@{host}>")), "{id}");
     daemon.stop();
 }
 
@@ -204,6 +220,7 @@ fn replies_decide_whether_events_are_sent_again_or_rejected() {
     daemon.wait_output("mail", "delivered", 2);
     daemon.assert_sums_hold();
     let mails = server.wait(2);
+    assert_ne!(identifier(&mails[0].mail), identifier(&mails[1].mail));
     for (mail, service) in mails.iter().zip(["one", "four"]) {
         assert!(mail.mail.contains(&format!("Subject: {service}!\r\n")), "{}", mail.mail);
         assert!(mail.mail.ends_with("\r\n\r\ntext\r\n"), "{}", mail.mail);
@@ -252,7 +269,8 @@ fn after_starttls_the_dialogue_is_encrypted_and_without_it_nothing_is_sent() {
     send(&daemon, &["a"]);
     daemon.wait_output("mail", "delivered", 1);
     let mails = server.wait(1);
-    assert_eq!(mails[0].commands[..3], ["EHLO localhost", "STARTTLS", "EHLO localhost"]);
+    let hello = format!("EHLO {}", host());
+    assert_eq!(mails[0].commands[..3], [&hello, "STARTTLS", &hello]);
     wait_for("the failure", || (daemon.output("plain")["last_error"] == "tls_failed").then_some(()));
     daemon.signal("KILL");
     daemon.wait_exit();
@@ -268,7 +286,7 @@ fn a_riemann_config_sends_mails_and_posts_messages() {
     let web = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let (host, port) = (web.local_addr().expect("it is bound"), server.at.port());
     let rules = format!(
-        "(def email (mailer {{:host \"127.0.0.1\" :port {port} :from \"r@ops.test\"}}))
+        "(def email (mailer {{:host \"127.0.0.1\" :port {port} :from \"r@ops.test\" :cc \"y@ops.test\" :bcc \"z@ops.test\" :sender \"s@ops.test\" :reply-to \"r2@ops.test\"}}))
          (def other (slack {{:webhook_uri \"http://{host}/other\"}} {{}}))
          (streams (email \"x@ops.test\") (slack {{:webhook_uri \"http://{host}/hook\"}} {{:channel \"#ops\"}}))"
     );
@@ -280,8 +298,26 @@ fn a_riemann_config_sends_mails_and_posts_messages() {
     daemon.wait_output(&format!("rules/{host}-2"), "copies", 1);
     assert_eq!(daemon.output(&format!("rules/{host}"))["copies"], 0);
     let mails = server.wait(1);
-    assert!(mails[0].commands.contains(&"RCPT TO:<x@ops.test>".to_owned()), "{mails:?}");
-    assert!(mails[0].mail.contains("Subject: web1 cpu\r\n"), "{mails:?}");
+    let of = |begin: &str| -> Vec<&String> {
+        mails[0].commands.iter().filter(|command| command.starts_with(begin)).collect()
+    };
+    assert_eq!(of("MAIL"), ["MAIL FROM:<s@ops.test>"]);
+    assert_eq!(
+        of("RCPT"),
+        ["x", "y", "z"].map(|name| format!("RCPT TO:<{name}@ops.test>")).iter().collect::<Vec<_>>()
+    );
+    let mail = &mails[0].mail;
+    for line in [
+        "Subject: web1 cpu",
+        "From: r@ops.test",
+        "Sender: s@ops.test",
+        "Cc: y@ops.test",
+        "Reply-To: r2@ops.test",
+        "At Tue Nov 14 22:13:20 UTC 2023",
+    ] {
+        assert!(mail.contains(&format!("{line}\r\n")), "{line} in {mail}");
+    }
+    assert!(!mail.contains("z@ops.test"), "{mail}");
     let (mut stream, _) = web.accept().expect("it connects");
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -297,4 +333,35 @@ fn a_riemann_config_sends_mails_and_posts_messages() {
     assert_eq!(&body, b"payload=%7B%22channel%22%3A%22");
     daemon.signal("KILL");
     daemon.wait_exit();
+}
+
+#[test]
+fn events_name_their_recipients_up_to_a_limit() {
+    let server = Server::new(&[]);
+    let text = format!(
+        "[sources.in]\ntype = \"riemann\"\nlisten = [\"tcp://127.0.0.1:0\"]\n\
+         [outputs.mail]\ntype = \"email\"\nfrom = [\"in\"]\nsmtp = \"smtp://{}\"\nfrom_event = true\nmax_batch_events = 1\n",
+        server.at
+    );
+    let mut daemon = Builder::native(&text).start();
+    let mut client = crate::riemann::connect(daemon.at("in", "tcp"));
+    let mut events = model::EventsBuilder::default();
+    for others in [99, 100] {
+        let mut event = events.event();
+        event.plain_text(model::TextField::Service, "s");
+        let to = vec!["a@ops.test"; others].join(", ");
+        for (name, value) in [("to", &*to), ("cc", "c@ops.test")] {
+            event.plain_attribute(name, value).expect("it is within the limits");
+        }
+        event.finish();
+    }
+    let mut message = Vec::new();
+    wire::riemann::request(None, events.view().iter(), &mut message);
+    client.write_all(&crate::riemann::framed(&message)).expect("it reads");
+    daemon.wait_output("mail", "delivered", 1);
+    daemon.wait_output("mail", "losses/dropped/too_many_recipients", 1);
+    daemon.assert_sums_hold();
+    let mails = server.wait(1);
+    assert_eq!(mails[0].commands.iter().filter(|command| command.starts_with("RCPT")).count(), 100);
+    daemon.stop();
 }

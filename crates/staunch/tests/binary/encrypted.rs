@@ -12,7 +12,7 @@ use crate::support::sections::{output, source};
 use crate::support::{Builder, FakeGraphite, wait_for};
 
 /// Authorities and certificates as files: `ca.pem`; `both.pem` with chain and key; `client.pem` and `client.key`.
-fn certificates(folder: &Path) {
+pub(crate) fn certificates(folder: &Path) {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     // Whose subject is also its issuer is taken for one that signed itself.

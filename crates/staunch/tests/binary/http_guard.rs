@@ -488,3 +488,37 @@ fn with_tls_nothing_is_answered_without_it() {
     assert!(unknown.contains("its certificate is not signed by a known CA"), "{unknown}");
     daemon.stop();
 }
+
+#[test]
+fn plain_connections_end_when_a_reload_turns_tls_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+    let pem = folder.path().join("http.pem");
+    std::fs::write(&pem, certified.signing_key.serialize_pem() + &certified.cert.pem())
+        .expect("it is written");
+    let (mut daemon, graphite) = start("");
+    let at = daemon.http();
+    let mut kept = connect(at);
+    let mut ask = |path: &str| {
+        write!(kept, "GET {path} HTTP/1.1\r\nHost: {at}\r\n\r\n").expect("it reads");
+        let (mut answer, mut buffer) = (Vec::new(), [0; 4096]);
+        // The whole answer is in one piece, and the connection stays open.
+        let len = kept.read(&mut buffer).expect("an answer");
+        answer.extend(&buffer[..len]);
+        String::from_utf8(answer).expect("it is text")
+    };
+    assert!(ask("/healthz").starts_with("HTTP/1.1 200"));
+    let plain = crate::sources::config(&["udp://127.0.0.1:0"], &graphite);
+    let tls = format!("tls = {{ cert = \"{}\" }}", pem.display());
+    let with_tls = format!("{plain}\n[http]\nlisten = \"127.0.0.1:0\"\n{tls}");
+    daemon.rewrite(&with_tls);
+    daemon.signal("HUP");
+    daemon.wait_logged("reloaded: the new configuration is in force");
+    let answer = ask("/healthz");
+    assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("connect again with TLS"), "{answer}");
+    assert!(answer.to_lowercase().contains("connection: close"), "{answer}");
+    let mut rest = Vec::new();
+    assert_eq!(kept.read_to_end(&mut rest).ok(), Some(0), "it is closed");
+    daemon.signal("TERM");
+    assert!(daemon.wait_exit().success());
+}

@@ -177,6 +177,8 @@ fn records_are_kept_while_a_server_has_trouble_and_rejected_when_it_says_so() {
     .start();
     send(&daemon, &["a"]);
     wait_delivered(&daemon, 1);
+    // The server read the third request, on a connection that had answered before, and closed it.
+    assert_eq!(daemon.output("web")["in_doubt"], 1);
     send(&daemon, &["b"]);
     daemon.wait_output("web", "rejected_by_peer", 1);
     send(&daemon, &["c", "d"]);

@@ -57,6 +57,26 @@ fn a_broken_file_changes_nothing_and_is_shown() {
 }
 
 #[test]
+fn a_reload_prints_only_warnings_that_are_new() {
+    let graphite = FakeGraphite::new();
+    let good = config(&[UDP], &[("carbon", &graphite)]);
+    let unused = |name: &str| format!("[sources.{name}]\ntype = \"statsd\"\nlisten = [\"{UDP}\"]\n");
+    let mut daemon = Builder::native(&(good.clone() + &unused("spare"))).start();
+    daemon.wait_logged_times("source `spare`", 1);
+    // It is in another line now, and still the same.
+    let moved = format!("# a comment\n{}{good}", unused("spare"));
+    daemon.reload(&moved, "done");
+    daemon.reload(&(moved + &unused("other")), "done");
+    let said = daemon.wait_logged_times("source `other`", 1);
+    assert_eq!(said.matches("source `spare`").count(), 1, "{said}");
+    daemon.reload(&good, "done");
+    daemon.reload(&(good.clone() + &unused("spare")), "done");
+    // It was gone, and is back.
+    daemon.wait_logged_times("source `spare`", 2);
+    daemon.stop();
+}
+
+#[test]
 fn a_reload_over_http_replies_with_its_result_and_diagnostics() {
     let graphite = FakeGraphite::new();
     let good = config(&[UDP], &[("carbon", &graphite)]);

@@ -235,7 +235,17 @@ fn recorded_events_show_what_a_config_would_have_done_and_what_another_one_would
     assert_eq!((code, &*out), (Some(0), ""), "{err}");
     assert!(err.contains("no difference"), "{err}");
     // Messages of clients give the same as lines.
-    let messages: Vec<u8> = (0..3).flat_map(|at| message("s", at, 5.0, None)).collect();
+    let message = |at: i64| {
+        let mut events = EventsBuilder::default();
+        let mut event = events.event();
+        event.metric(NumberRef::I64(at));
+        event.time(EventTime::Seconds(at));
+        event.finish();
+        let mut out = Vec::new();
+        riemann::request(None, events.view().iter(), &mut out);
+        framed(&out)
+    };
+    let messages: Vec<u8> = (0..3).flat_map(message).collect();
     let (code, out, err) = replay(&[("a", one.as_bytes()), ("events", &messages)], "a --from events --json");
     assert_eq!(code, Some(0), "{err}");
     let actions: Vec<serde_json::Value> =
@@ -247,9 +257,12 @@ fn recorded_events_show_what_a_config_would_have_done_and_what_another_one_would
 #[test]
 fn recorded_events_that_cannot_be_read_are_an_error_with_their_place() {
     let config = b"(streams prn)";
-    let table: [(&[u8], &str); 5] = [
+    let table: [(&[u8], &str); 8] = [
         (b"{\"time\":1}\n{\"time\":\n", "events: line 2"),
-        (b"[1]", "events: line 1: it is no object"),
+        (b"[1]", "events: line 1: an event must be an object"),
+        (b"\n{\"time\":1,\"metric\":\"z\"}", "events: line 2: `metric` must be a number"),
+        (b"{\"time\":1}\n{\"service\":\"a\"}\n", "events: line 2: an event has no time"),
+        (b"{\"time\":\"yesterday\"}", "events: line 1: Invalid format: \"yesterday\""),
         (b"\x00\x00\x00\x05abc", "events: message 1"),
         (b"\x00\x00\x00\x03\xff\xff\xff", "events: message 1: it is no message of Riemann's"),
         (b"", "events has no events"),
@@ -259,4 +272,64 @@ fn recorded_events_that_cannot_be_read_are_an_error_with_their_place() {
         assert_eq!(code, Some(2), "{err}");
         assert!(err.contains(says), "{says}: {err}");
     }
+}
+
+#[test]
+fn an_event_file_and_events_of_subscribers_are_replayed_as_they_were() {
+    let config = "(streams (where (= (:region event) \"eu\") (fn [e] (warn (:service e) (:alert_type e)))))";
+    let mut events = EventsBuilder::default();
+    for (region, second) in [("eu", 0), ("us", 1), ("eu", 2)] {
+        let mut event = events.event();
+        event.plain_text(TextField::Service, region);
+        event.time(EventTime::Seconds(1_700_000_000 + second));
+        event.text_attribute("region", region).expect("it is within the limits");
+        event.text_attribute(model::event::attribute::ALERT_TYPE, "error").expect("it is within the limits");
+        event.finish();
+    }
+    let (mut file, mut sent) = (Vec::new(), Vec::new());
+    for event in events.view().iter() {
+        wire::report::event_json_line(event, &mut file);
+        riemann::json::encode(event, riemann::json::Absent::Null, &mut sent);
+        sent.push(b'\n');
+    }
+    let want = "2023-11-14T22:13:20.000Z  log warn  eu error\n2023-11-14T22:13:22.000Z  log warn  eu error\n";
+    for events in [&file[..], &sent] {
+        let (code, out, err) = replay(&[("a", config.as_bytes()), ("events", events)], "a --from events");
+        assert_eq!((code, &*out), (Some(0), want), "{err}");
+    }
+    // The same from standard input.
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("a"), config).expect("it can be written");
+    let mut command = std::process::Command::new(STAUNCH);
+    command.args(["riemann", "replay", "a", "--from", "-"]).current_dir(folder.path());
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().expect("it runs");
+    child.stdin.take().expect("a pipe").write_all(&file).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), want);
+}
+
+#[test]
+fn a_replay_counts_all_exceptions_and_compares_without_places_and_shows_no_secrets() {
+    let event = b"{\"time\":1700000000,\"service\":\"s\"}\n";
+    let throws =
+        "(streams (where true (fn [e] (throw (Exception. \"x\")))) (fn [e] (throw (Exception. \"y\"))))";
+    let moved = format!("\n\n{throws}");
+    let files = [("a", throws.as_bytes()), ("b", moved.as_bytes()), ("events", event)];
+    let (code, out, err) = replay(&files, "a --from events");
+    assert_eq!((code, out.lines().count()), (Some(0), 2), "{out}");
+    assert!(err.contains("2 actions; exceptions: 2"), "{err}");
+    let (code, out, err) = replay(&files, "b --against a --from events");
+    assert_eq!((code, &*out), (Some(0), ""), "{err}");
+    let sends = "(def email (mailer {:host \"127.0.0.1\" :pass \"p\" :user \"u\"}))
+        (def pd (pagerduty {:service-key \"s3cret\" :version :v2}))
+        (streams (email \"a@b\") (:trigger pd))";
+    let (code, out, err) = replay(&[("a", sends.as_bytes()), ("events", event)], "a --from events");
+    assert_eq!(code, Some(0), "{err}");
+    let (mail, post) = out.split_once('\n').expect("two lines");
+    assert!(mail.starts_with("2023-11-14T22:13:20.000Z  streams/127.0.0.1:25  {\"to\":\"a@b\",\"from\":\"riemann\",\"subject\":\"s\""), "{mail}");
+    assert!(mail.contains("\"body\":\"At Tue Nov 14 22:13:20 UTC 2023\\n"), "{mail}");
+    let begin = "2023-11-14T22:13:20.000Z  streams/events.pagerduty.com:443  {\"body\":{\"routing_key\":\"***\",\"event_action\":\"trigger\"";
+    assert!(post.starts_with(begin), "{post}");
+    assert!(!out.contains("s3cret"), "{out}");
 }

@@ -13,7 +13,7 @@ use crate::riemann_config::message;
 use crate::support::http::{get, with_headers};
 use crate::support::{Builder, Daemon, PATIENCE, wait_for};
 
-fn config(streams: &str) -> String {
+pub(crate) fn config(streams: &str) -> String {
     format!(
         "(tcp-server {{:port 0}})\n(ws-server {{:host \"127.0.0.3\" :port 0}})\n(sse-server {{:host \"127.0.0.2\" :port 0}})\n\
          (instrumentation {{:enabled? false}})\n{streams}\n"
@@ -21,18 +21,19 @@ fn config(streams: &str) -> String {
 }
 
 /// A daemon, a client of its TCP server, and the address of its WebSockets.
-fn start(streams: &str) -> (Daemon, TcpStream, SocketAddr) {
+pub(crate) fn start(streams: &str) -> (Daemon, TcpStream, SocketAddr) {
     let daemon = Builder::riemann(&config(streams)).start();
     let (client, at) = (connect(daemon.at("riemann", "tcp")), daemon.at("riemann-ws-0", "tcp"));
     (daemon, client, at)
 }
 
-fn send(client: &mut TcpStream, service: &str, metric: i64) {
+pub(crate) fn send(client: &mut TcpStream, service: &str, metric: i64) {
     client.write_all(&message(service, metric, 60.0, None)).expect("it reads");
     assert_eq!(reply(client), wire::riemann::OK_REPLY);
 }
 
-struct Socket(WebSocket<TcpStream>);
+/// A subscriber.
+pub(crate) struct Socket(WebSocket<TcpStream>);
 
 /// The head of the answer to a handshake, and the connection.
 fn shake_hands(stream: TcpStream, path: &str, headers: &str) -> (String, TcpStream) {
@@ -51,19 +52,23 @@ fn shake_hands(stream: TcpStream, path: &str, headers: &str) -> (String, TcpStre
 }
 
 impl Socket {
-    fn open(at: SocketAddr, path: &str) -> Socket {
+    pub(crate) fn open(at: SocketAddr, path: &str) -> Socket {
         Socket::on(TcpStream::connect(at).expect("it listens"), path)
     }
 
     fn on(stream: TcpStream, path: &str) -> Socket {
-        let (head, stream) = shake_hands(stream, path, "");
+        Socket::with_headers(stream, path, "")
+    }
+
+    pub(crate) fn with_headers(stream: TcpStream, path: &str, headers: &str) -> Socket {
+        let (head, stream) = shake_hands(stream, path, headers);
         assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
         assert!(head.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{head}");
         Socket(WebSocket::from_raw_socket(stream, Role::Client, None))
     }
 
     /// The next text, or the code and the reason of the close.
-    fn read(&mut self) -> Result<String, (CloseCode, String)> {
+    pub(crate) fn read(&mut self) -> Result<String, (CloseCode, String)> {
         loop {
             match self.0.read() {
                 Ok(Message::Text(text)) => return Ok(text.to_string()),
@@ -75,7 +80,7 @@ impl Socket {
     }
 
     /// Service and metric of the next event.
-    fn event(&mut self) -> (String, i64) {
+    pub(crate) fn event(&mut self) -> (String, i64) {
         let text = self.read().expect("an event");
         let event: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
         (event["service"].as_str().unwrap_or("").to_owned(), event["metric"].as_i64().unwrap_or(-1))

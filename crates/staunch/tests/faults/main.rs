@@ -25,6 +25,7 @@ mod f15;
 mod f16;
 mod f17;
 mod f18;
+mod f19;
 mod f2;
 mod f3;
 mod f4;
@@ -69,6 +70,7 @@ const CASES: &[Case] = &[
     ("F16", f16::run),
     ("F17", f17::run),
     ("F18", f18::run),
+    ("F19", f19::run),
 ];
 
 /// For `--help`.
@@ -77,7 +79,7 @@ Kills, starves and floods the daemon, and counts what was lost (docs/reliability
 
 usage: cargo test -p staunch --test faults -- [CASE…] [options]
 
-  CASE          F1 to F18; all without one
+  CASE          F1 to F19; all without one
   --full        the numbers of docs/reliability.md (an hour), not those of a test
   --seed N      everything random comes from N
   --staunch PATH

@@ -19,11 +19,19 @@ pub enum Limit {
     ForkEvicted,
     /// A value was not passed on, since one event had led to as many passes as may be.
     PushesFull,
+    /// A stream did not get a value, since it had used up what an event may use several times in this second.
+    LeftOut,
+    /// What streams remember, an event of the index, or a value of one is not in a checkpoint, since it is too large by itself.
+    StateTooLarge,
+    /// What streams remember, or an event of the index, is not in a checkpoint, since that has as many bytes as may be.
+    CheckpointFull,
+    /// A stream did not keep the time of an event, since that is more than a day ahead of the server's clock; windows left the event out.
+    TimeAhead,
 }
 
 impl Limit {
     /// All of them.
-    pub const ALL: [Limit; 8] = [
+    pub const ALL: [Limit; 12] = [
         Limit::WindowFull,
         Limit::FlushedEarly,
         Limit::KeysFull,
@@ -32,6 +40,10 @@ impl Limit {
         Limit::EmptyWindows,
         Limit::ForkEvicted,
         Limit::PushesFull,
+        Limit::LeftOut,
+        Limit::StateTooLarge,
+        Limit::CheckpointFull,
+        Limit::TimeAhead,
     ];
 
     /// Its name, as the tag of a self-metric.
@@ -45,6 +57,10 @@ impl Limit {
             Limit::EmptyWindows => "empty_windows",
             Limit::ForkEvicted => "fork_evicted",
             Limit::PushesFull => "pushes_full",
+            Limit::LeftOut => "left_out",
+            Limit::StateTooLarge => "state_too_large",
+            Limit::CheckpointFull => "checkpoint_full",
+            Limit::TimeAhead => "time_ahead",
         }
     }
 }

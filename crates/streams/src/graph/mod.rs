@@ -6,12 +6,14 @@
 //! Not here: what the nodes compute (`nodes`), functions of the config (`language`), the index and the outputs.
 //! Invariants: a node never runs within its own turn; what a child throws ends that child's part only.
 
+mod called;
 mod caught;
 mod children;
 mod hashes;
 mod id;
 mod identity;
 mod limits;
+mod overruns;
 mod timers;
 mod trial;
 mod turn;
@@ -25,6 +27,7 @@ use std::ops::Range;
 
 use foldhash::fast::FixedState;
 
+pub use called::Called;
 pub use caught::Caught;
 pub use children::Children;
 pub use id::NodeId;
@@ -36,11 +39,12 @@ pub use turn::{CHILDREN, Turn};
 use self::caught::CAUGHT_MAX;
 pub(crate) use self::caught::exception_event;
 use self::hashes::Hashes;
-use self::timers::Timers;
+use self::overruns::Overruns;
+use self::timers::{LATE_US_MAX, Timers};
 use self::trial::Trials;
 use self::turn::To;
 use crate::index;
-use crate::language::error::{EvalError, Outcome};
+use crate::language::error::{EvalError, Outcome, Reason};
 use crate::language::evaluation::Evaluation;
 use crate::object::class;
 use crate::position::Position;
@@ -93,6 +97,11 @@ pub trait Node: fmt::Debug + Send {
         (0, Vec::new())
     }
 
+    /// The function with which it makes streams for each key.
+    fn maker(&self) -> Option<&Value> {
+        None
+    }
+
     /// Makes for once, while the config is loaded, what it makes later for a key ([`Turn::try_with`]).
     ///
     /// # Errors
@@ -133,9 +142,13 @@ pub struct Graph {
     origins: HashMap<NodeId, (&'static str, Position), FixedState>,
     /// The same by forms, for nodes of forks; without a place if several places have the form.
     origins_of_forms: HashMap<u64, (&'static str, Position), FixedState>,
+    /// Of these, those that call a function of the config.
+    called: HashMap<NodeId, Called, FixedState>,
     free: Vec<NodeId>,
     timers: Timers,
     now_us: i64,
+    /// Timers that are due before that time are due then.
+    late_before_us: i64,
     /// What evaluations share. The language adds `call` to the graph, which calls functions of the config.
     pub evaluation: Evaluation,
     /// What streams reach outside of the graph.
@@ -156,6 +169,7 @@ pub struct Graph {
     caught: Vec<Caught>,
     caught_more: u64,
     not_continued: BTreeMap<String, u64>,
+    overruns: Overruns,
     limits: Limits,
     counts: Counts,
     hashes: Hashes,
@@ -178,9 +192,11 @@ impl Graph {
             forms: Vec::new(),
             origins: HashMap::default(),
             origins_of_forms: HashMap::default(),
+            called: HashMap::default(),
             free: Vec::new(),
             timers: Timers::default(),
             now_us,
+            late_before_us: i64::MIN,
             evaluation,
             surroundings: Surroundings::new(index::Limits::DEFAULT, 0),
             emitted: Vec::new(),
@@ -193,6 +209,7 @@ impl Graph {
             caught: Vec::new(),
             caught_more: 0,
             not_continued: BTreeMap::new(),
+            overruns: Overruns::default(),
             limits: Limits::default(),
             counts: Counts::default(),
             hashes: Hashes::new(0),
@@ -223,6 +240,11 @@ impl Graph {
     /// Whether it has no node.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Counts that a limit had an effect, so many times.
+    pub(crate) fn count(&mut self, limit: Limit, times: u64) {
+        self.counts.add(limit, times);
     }
 
     /// The server's clock, in microseconds since 1970.
@@ -332,6 +354,21 @@ impl Graph {
         std::mem::take(&mut self.not_continued)
     }
 
+    /// Notes that it calls a function that the config wrote.
+    pub fn set_called(&mut self, node: NodeId, called: Called) {
+        self.called.insert(node, called);
+    }
+
+    /// The function of the config that a node calls, of those that were made while the config was loaded.
+    pub fn called(&self, node: NodeId) -> Option<&Called> {
+        self.called.get(&node)
+    }
+
+    /// The function with which a node makes streams for each key.
+    pub fn maker(&self, node: NodeId) -> Option<&Value> {
+        self.slot(node)?.node.as_ref()?.maker()
+    }
+
     /// Removes a node: values for it go nowhere, and its timers are cancelled.
     pub fn remove(&mut self, id: NodeId) {
         let mut removed = vec![id];
@@ -437,6 +474,8 @@ impl Graph {
             if self.slot(id).is_none() {
                 continue;
             }
+            let timer =
+                if timer.due_us() < self.late_before_us { timer.at(self.late_before_us) } else { timer };
             self.now_us = self.now_us.max(timer.due_us());
             if let Some(Err(error)) = self.visit(id, |node, turn| node.due(timer, turn)) {
                 self.catch(id, id, error, &Value::Nil);
@@ -445,9 +484,22 @@ impl Graph {
         false
     }
 
+    /// The clock will be at that time. If that is more than an hour ahead, timers that are due until then run once, as if they were due
+    /// then, and not at each of their times: the clock has stepped, or the machine was suspended.
+    pub fn step_clock(&mut self, now_us: i64) {
+        if now_us.saturating_sub(self.now_us) > LATE_US_MAX {
+            self.late_before_us = now_us;
+        }
+    }
+
     /// When the next timer is due, in microseconds.
     pub fn next_due_us(&self) -> Option<i64> {
         self.timers.next_due_us()
+    }
+
+    /// Whether there are exceptions to take.
+    pub fn has_caught(&self) -> bool {
+        !self.caught.is_empty() || self.caught_more > 0
     }
 
     /// The exceptions that no stream of the config handles, since the last call, and how many more there were.
@@ -471,7 +523,9 @@ impl Graph {
         self.pushes += 1;
         let before = self.emitted.len();
         let done = self.turn(id, run);
-        self.pass_on(id, before);
+        if self.emitted.len() > before {
+            self.pass_on(id, before);
+        }
         self.depth -= 1;
         self.evaluation.budget.leave();
         done
@@ -485,8 +539,8 @@ impl Graph {
         }
         if self.depth == 0 {
             self.pushes = 0;
+            self.evaluation.begin_event();
         }
-        self.evaluation.begin_event();
         self.evaluation.budget.enter()?;
         self.depth += 1;
         Ok(())
@@ -507,6 +561,12 @@ impl Graph {
         id: NodeId,
         run: impl FnOnce(&mut dyn Node, &mut Turn<'_>) -> Outcome<T>,
     ) -> Option<Outcome<T>> {
+        if !self.overruns.is_empty()
+            && let Some(left_out) = self.leave_out(id)
+        {
+            return Some(Err(left_out));
+        }
+        let (steps_before, memory_before) = self.budget_left();
         let slot = self.slot_mut(id)?;
         let Some(mut node) = slot.node.take() else {
             let message = "a stream cannot get an event while it handles one";
@@ -517,12 +577,60 @@ impl Graph {
             Ok(()) => done,
             Err(error) => Err(error),
         };
+        if let Err(error) = &done {
+            self.note_overrun(id, error, (steps_before, memory_before));
+        }
         // What it called may have removed it.
         match self.slot_mut(id) {
-            Some(slot) => slot.node = Some(node),
+            Some(slot) => {
+                // The place is empty; `forget` spares each visit the look at what an assignment would drop.
+                std::mem::forget(slot.node.replace(node));
+            }
             None => self.forks_of(&*node).into_iter().for_each(|node| self.remove(node)),
         }
         Some(done)
+    }
+
+    fn budget_left(&self) -> (u64, u64) {
+        let budget = &self.evaluation.budget;
+        (budget.steps_left(), budget.memory_left())
+    }
+
+    /// What a stream throws that is left out for the rest of the second.
+    #[cold]
+    fn leave_out(&mut self, id: NodeId) -> Option<EvalError> {
+        let now_us = self.now_us;
+        if !self.overruns.leave_out(self.kind_of(id), now_us) {
+            return None;
+        }
+        self.counts.add(Limit::LeftOut, 1);
+        let message =
+            "this stream takes too many steps or too much memory: it is left out for the rest of this second";
+        Some(EvalError::throw(&class::ILLEGAL_STATE, message))
+    }
+
+    /// Counts that a stream ended at a limit, if it is the one that used most of it. Others may only have found that nothing was left.
+    #[cold]
+    fn note_overrun(&mut self, id: NodeId, error: &EvalError, (steps, memory): (u64, u64)) {
+        let (steps_left, memory_left) = self.budget_left();
+        let limits = self.evaluation.event_limits;
+        let is_overrun = match error.reason() {
+            Reason::TooManySteps => steps.saturating_sub(steps_left) > limits.steps / 2,
+            Reason::TooMuchMemory => memory.saturating_sub(memory_left) > limits.memory_bytes / 2,
+            Reason::TooDeep | Reason::Thrown(_) => false,
+        };
+        if is_overrun {
+            let (kind, now_us) = (self.kind_of(id), self.now_us);
+            self.overruns.note(kind, now_us);
+        }
+    }
+
+    /// What the same streams of all forks have in common: their form, or, without one, a number of its own.
+    fn kind_of(&self, id: NodeId) -> u64 {
+        match self.forms.get(id.place()) {
+            Some(0) | None => id.place() as u64,
+            Some(form) => *form,
+        }
     }
 
     /// Gives what was emitted since then to the children.

@@ -6,6 +6,9 @@ use super::id::NodeId;
 use crate::number::Number;
 use crate::value::Value;
 
+/// A timer that is due for longer, since no process ran or the clock stepped forward, runs once instead of at each of its times.
+pub(super) const LATE_US_MAX: i64 = 3_600 * 1_000_000;
+
 /// A timer that was set. Unique within its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimerId {

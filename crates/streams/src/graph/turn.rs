@@ -1,6 +1,6 @@
 //! What a node can do while a value or a timer is at it.
 
-use crate::graph::timers::TimerId;
+use crate::graph::timers::{LATE_US_MAX, TimerId};
 use crate::graph::{Counts, Graph, Limit, Limits, NodeId};
 use crate::language::error::Outcome;
 use crate::value::Value;
@@ -62,11 +62,15 @@ impl Turn<'_> {
     }
 
     /// Sets a timer anew that was set in a graph before: it is due among others of its instant as it was there. One that has been
-    /// due for more than an hour, since the process was down for so long, is due now, for nobody needs the ticks in between.
-    pub fn set_timer_again(&mut self, timer: TimerId) -> TimerId {
-        const LATE_US_MAX: i64 = 3_600 * 1_000_000;
+    /// due for more than an hour, since the process was down for so long, is due now, for nobody needs the ticks in between. One
+    /// that is due later than `after_us` from now, as this kind never is, was set while the clock was ahead: it is due then.
+    pub fn set_timer_again(&mut self, timer: TimerId, after_us: i64) -> TimerId {
         if timer.due_us() < self.now_us().saturating_sub(LATE_US_MAX) {
             return self.set_timer(self.now_us());
+        }
+        let latest_us = self.now_us().saturating_add(after_us.max(0));
+        if timer.due_us() > latest_us {
+            return self.set_timer(latest_us);
         }
         self.graph.timers.set_again(timer, self.node)
     }

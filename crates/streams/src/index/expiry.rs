@@ -48,8 +48,14 @@ fn ttl(event: &Event) -> Option<Number> {
     match event.get(Field::Ttl) {
         Value::Nil => Some(Number::Int(DEFAULT_TTL_S)),
         Value::Number(ttl) => Some(ttl.clone()),
+        word if is_infinity(word) => Some(Number::Double(f64::INFINITY)),
         _ => None,
     }
+}
+
+/// `:ttl :infinity`, or `"infinity"`: an event that never expires (spec riemann §17.20).
+pub fn is_infinity(ttl: &Value) -> bool {
+    matches!(ttl, Value::Keyword(word) | Value::Text(word) if word == "infinity")
 }
 
 /// `now - time > ttl`, exactly for exact numbers.

@@ -15,6 +15,7 @@ mod limits;
 mod memory;
 mod pages;
 mod plan;
+mod recent;
 mod search;
 mod share;
 mod slot_set;
@@ -25,7 +26,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-pub use expiry::{Age, DEFAULT_TTL_S, KeepKeys, age, expired_event};
+pub use expiry::{Age, DEFAULT_TTL_S, KeepKeys, age, expired_event, is_infinity};
 pub use limits::{Limits, Progress, Reject, SLICE_STEPS, SWEEP_EVENTS, SearchLimits, Stop};
 pub use search::{Search, SearchCounts, same_fields};
 pub use table::{Change, Expired, Index};

@@ -21,6 +21,10 @@ const SETS_MAX: usize = 64;
 /// Texts that are counted to estimate the size of a plan.
 const COUNTED_MAX: usize = 64;
 
+/// Longest text that is tested for an estimate; a longer one counts as one that matches. So a query with many patterns costs little before
+/// its first slice, however long the hosts are that clients have sent.
+const ESTIMATED_BYTES_MAX: usize = 256;
+
 /// The events to look at.
 #[derive(Debug)]
 pub(super) enum Access {
@@ -105,17 +109,19 @@ impl TextTest {
 }
 
 impl TextTest {
-    /// For an estimate: expressions may take long, so they are not searched.
-    fn may_pass(&self, text: &str) -> bool {
+    /// For an estimate: expressions and long texts may take long, so they are not searched.
+    fn may_pass(&self, text: &str, meter: &mut Meter) -> bool {
+        meter.steps += 1;
         match self {
-            TextTest::Like(like) => like.matches(text, &mut Meter::default()),
+            TextTest::Like(like) => text.len() > ESTIMATED_BYTES_MAX || like.matches(text, meter),
             TextTest::Matches(_) => true,
         }
     }
 }
 
-/// The plan for a tree. The depth of the recursion is that of the tree, which `Query` limits.
-pub(super) fn plan(tree: &Tree, index: &Index) -> Access {
+/// The plan for a tree, and what it costs to make it. The depth of the recursion is that of the tree, which `Query` limits.
+pub(super) fn plan(tree: &Tree, index: &Index, meter: &mut Meter) -> Access {
+    meter.steps += 1;
     match tree {
         Tree::Value(Operand::Literal(value)) => always(value.is_true()),
         Tree::Equal(Operand::Literal(a), Operand::Literal(b)) => always(Value::equal(a, b)),
@@ -140,10 +146,10 @@ pub(super) fn plan(tree: &Tree, index: &Index) -> Access {
             Access::Texts { part, prefix: String::new(), tests }
         }),
         Tree::Tagged(tag) => Access::Sets(vec![SetOf::Tag(tag.clone())]),
-        Tree::And(parts) => smallest(parts, index),
+        Tree::And(parts) => smallest(parts, index, meter),
         Tree::Or(parts) if parts.len() > SETS_MAX => Access::All,
         Tree::Or(parts) => {
-            let plans = parts.iter().map(|part| plan(part, index));
+            let plans = parts.iter().map(|part| plan(part, index, meter));
             plans.fold(Access::Nothing, united)
         }
         Tree::Value(Operand::Field(_))
@@ -171,9 +177,9 @@ fn with_value(name: &str, value: &Value) -> Access {
 }
 
 /// The plan of the part that looks at the fewest events; both parts of the key together are one event.
-fn smallest(parts: &[Tree], index: &Index) -> Access {
+fn smallest(parts: &[Tree], index: &Index, meter: &mut Meter) -> Access {
     // What is left out is checked with each event, as everything is.
-    let plans: Vec<Access> = parts.iter().take(SETS_MAX).map(|part| plan(part, index)).collect();
+    let plans: Vec<Access> = parts.iter().take(SETS_MAX).map(|part| plan(part, index, meter)).collect();
     let part_of_key = |wanted: PartOf| {
         plans.iter().find_map(|plan| match plan {
             Access::Sets(sets) => match &sets[..] {
@@ -188,11 +194,11 @@ fn smallest(parts: &[Tree], index: &Index) -> Access {
     if let (Some(host), Some(service)) = (part_of_key(PartOf::Host), part_of_key(PartOf::Service)) {
         return Access::Key { host, service };
     }
-    plans.into_iter().min_by_key(|plan| size(plan, index)).unwrap_or(Access::All)
+    plans.into_iter().min_by_key(|plan| size(plan, index, meter)).unwrap_or(Access::All)
 }
 
 /// About how many events a plan looks at.
-fn size(plan: &Access, index: &Index) -> usize {
+fn size(plan: &Access, index: &Index, meter: &mut Meter) -> usize {
     match plan {
         Access::Nothing => 0,
         Access::Key { .. } => 1,
@@ -205,7 +211,7 @@ fn size(plan: &Access, index: &Index) -> usize {
                     // Unknown; less than a scan.
                     return index.len() / 2 + found;
                 }
-                let passes = tests.iter().any(|test| test.may_pass(text));
+                let passes = tests.iter().any(|test| test.may_pass(text, meter));
                 found += 1 + if passes { slots.len() } else { 0 };
             }
             found

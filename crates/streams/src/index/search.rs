@@ -52,7 +52,9 @@ pub struct SearchCounts {
 impl Search {
     /// Begins a search: chooses the sets that it looks at.
     pub fn new(query: &Arc<Query>, index: &Index, limits: SearchLimits) -> Search {
-        Search::with(plan(query.tree(), index), query, limits)
+        let mut meter = Meter::default();
+        let access = plan(query.tree(), index, &mut meter);
+        Search { meter, ..Search::with(access, query, limits) }
     }
 
     /// A search that looks at all events, to compare with.

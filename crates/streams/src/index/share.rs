@@ -6,6 +6,7 @@ use arcstr::ArcStr;
 
 use crate::collections::element::Element;
 use crate::event::{Event, Field};
+use crate::number::Number;
 use crate::value::Value;
 
 /// Events with more custom fields keep their own copies: finding the equal ones takes the square of their number.
@@ -44,6 +45,21 @@ fn is_shared(a: &Value, b: &Value) -> bool {
         (Value::Vector(a), Value::Vector(b)) => Arc::ptr_eq(a, b),
         (_, _) => true,
     }
+}
+
+/// Whether an event differs from its predecessor in numbers of a fixed size alone: it takes as much, and has the same texts.
+pub(super) fn differs_in_numbers(event: &Event, predecessor: &Event) -> bool {
+    let is_fixed = |number: &Number| matches!(number, Number::Int(_) | Number::Float(_) | Number::Double(_));
+    let is_like = |field: Field| match (event.get(field), predecessor.get(field)) {
+        (Value::Nil, Value::Nil) => true,
+        (Value::Text(a), Value::Text(b)) => ArcStr::ptr_eq(a, b),
+        (Value::Vector(a), Value::Vector(b)) => Arc::ptr_eq(a, b),
+        (Value::Number(a), Value::Number(b)) => is_fixed(a) && is_fixed(b),
+        (_, _) => false,
+    };
+    Field::ALL.into_iter().all(is_like)
+        && event.attributes().is_empty()
+        && predecessor.attributes().is_empty()
 }
 
 /// Sets a field to an equal value, without a copy of the event if it has that copy already.
@@ -88,7 +104,7 @@ fn share_attributes(event: &mut Arc<Event>, predecessor: &Event) {
     }
     for ((_, value), (name, kept)) in pairs() {
         let value = if Value::equal(value, kept) { kept } else { value };
-        shared.set_attribute(name.clone(), value.clone());
+        shared.add_attribute(name.clone(), value.clone());
     }
     *event = Arc::new(shared);
 }

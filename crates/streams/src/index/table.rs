@@ -8,6 +8,7 @@ use super::expiry::{Age, age};
 use super::hasher::SeededHasher;
 use super::keys::{KeyHash, Keys};
 use super::limits::{Limits, Reject};
+use super::recent::Recent;
 use super::slot_set::SlotSet;
 use super::tag_lists::TagLists;
 use super::terms::Terms;
@@ -30,6 +31,8 @@ pub struct Index {
     tag_lists: TagLists,
     states: share::States,
     deadlines: Deadlines,
+    /// Slots of late keys; only a shortcut.
+    recent: Recent,
     /// What the events take for themselves.
     bytes: u64,
 }
@@ -80,6 +83,7 @@ impl Index {
             tag_lists: TagLists::new(hasher),
             states: share::States::default(),
             deadlines: Deadlines::default(),
+            recent: Recent::default(),
             bytes: 0,
         }
     }
@@ -123,12 +127,19 @@ impl Index {
             return Err(Reject::NoTime);
         }
         let (host, service) = (event.get(Field::Host), event.get(Field::Service));
+        if let Some(slot) = self.recent.slot(&self.entries, host, service) {
+            return match expiry::is_expired_by_state(&event) {
+                true => Ok(Change::Removed(self.remove(slot))),
+                false => self.replace(slot, event).map(Change::Replaced),
+            };
+        }
         let hash = self.keys.hash(host, service).ok_or(Reject::BadKey)?;
         let slot = self.slot(hash, host, service);
         if expiry::is_expired_by_state(&event) {
             let removed = slot.map(|slot| self.remove(slot));
             return Ok(removed.map_or(Change::Nothing, Change::Removed));
         }
+        self.recent.note(slot.unwrap_or_else(|| self.entries.next_slot()), host, service);
         match slot {
             Some(slot) => self.replace(slot, event).map(Change::Replaced),
             None => self.add(hash, event).map(|()| Change::Added),
@@ -200,7 +211,17 @@ impl Index {
     }
 
     fn replace(&mut self, slot: u32, mut event: Arc<Event>) -> Result<Arc<Event>, Reject> {
-        let predecessor = Arc::clone(&self.entries.at(slot).event);
+        let entry = self.entries.at_mut(slot);
+        if share::differs_in_numbers(&event, &entry.event) {
+            let due = expiry::due(&event);
+            let is_earlier = due < entry.due;
+            let predecessor = std::mem::replace(&mut entry.event, event);
+            if is_earlier {
+                self.deadlines.file(&mut self.entries, slot, due);
+            }
+            return Ok(predecessor);
+        }
+        let predecessor = Arc::clone(&entry.event);
         share::share(&mut event, &predecessor);
         let (old, new) = (self.entries.at(slot).bytes, own_bytes(&event));
         let has_new_tags = !is_same_list(event.get(Field::Tags), predecessor.get(Field::Tags));

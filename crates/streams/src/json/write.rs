@@ -4,12 +4,14 @@
 
 use std::fmt::Write as _;
 
+use model::java::{JavaDouble, JavaSingle};
+
 use crate::event::{Event, Field};
 use crate::language::classes::class_of;
 use crate::nodes::fields;
 use crate::number::Number;
 use crate::object::time::Moment;
-use crate::print::{double, to_str};
+use crate::print::to_str;
 use crate::value::Value;
 
 /// Most bytes of one event's JSON.
@@ -47,6 +49,19 @@ pub fn write(value: &Value, style: Style) -> Result<String, WriteError> {
     Ok(writer.to)
 }
 
+/// The JSON of an object with these members, in their order.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_object<'v>(
+    members: impl Iterator<Item = (&'v str, &'v Value)>,
+    style: Style,
+) -> Result<String, WriteError> {
+    let mut writer = Writer { to: String::new(), style, indent: 0, is_event: false };
+    writer.object(members.map(|(name, value)| (Key::Name(name), value)))?;
+    Ok(writer.to)
+}
+
 /// The JSON of an event (spec riemann §3.4): the standard fields in their order, absent ones as null, then the custom ones; its time in
 /// ISO 8601 with milliseconds. An event that has expired has no absent fields, as those of the reaper in Riemann. What JSON does not
 /// know, such as a function, is its text.
@@ -54,7 +69,7 @@ pub fn write(value: &Value, style: Style) -> Result<String, WriteError> {
 /// # Errors
 /// If it is longer than [`EVENT_BYTES_MAX`].
 pub fn event_json(event: &Event) -> Result<String, WriteError> {
-    let style = Style { pretty: false, ascii: false, bytes_max: EVENT_BYTES_MAX };
+    let style = Style::plain(EVENT_BYTES_MAX);
     let mut writer = Writer { to: String::new(), style, indent: 0, is_event: true };
     let has_expired = matches!(event.get(Field::State), Value::Text(state) if state == "expired");
     let time = iso_time(event.get(Field::Time));
@@ -89,6 +104,13 @@ struct Writer {
     indent: usize,
     /// Whether it is an event for others, which has to have some JSON.
     is_event: bool,
+}
+
+impl Style {
+    /// On one line, in UTF-8, of at most so many bytes.
+    pub fn plain(bytes_max: usize) -> Style {
+        Style { pretty: false, ascii: false, bytes_max }
+    }
 }
 
 impl Writer {
@@ -149,9 +171,9 @@ impl Writer {
         let text = match number {
             Number::Int(value) => value.to_string(),
             Number::Big(value) => value.to_string(),
-            Number::Ratio(_) => double::double(number.as_f64()),
-            Number::Float(value) => double::float(*value),
-            Number::Double(value) => double::double(*value),
+            Number::Ratio(_) => JavaDouble(number.as_f64()).to_string(),
+            Number::Float(value) => JavaSingle(*value).to_string(),
+            Number::Double(value) => JavaDouble(*value).to_string(),
         };
         // JSON has no infinities: they are texts.
         if text.ends_with(['N', 'y']) {

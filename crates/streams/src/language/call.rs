@@ -140,7 +140,9 @@ impl Machine<'_> {
             },
             Value::Text(text) => match key {
                 Value::Number(Number::Int(index)) => {
-                    text.chars().nth(usize::try_from(*index).ok()?).map(Value::Char)
+                    let index = usize::try_from(*index).ok()?;
+                    crate::effort::spend(index.min(text.len()) / 8);
+                    text.chars().nth(index).map(Value::Char)
                 }
                 _ => None,
             },

@@ -84,6 +84,11 @@ impl Evaluation {
         (self.loads > 0).then_some(&self.here)
     }
 
+    /// From now on, the places of calls are known, as while a config is loaded.
+    pub fn keep_places(&mut self) {
+        self.loads += 1;
+    }
+
     /// Trials of streams belong to the load of a config.
     pub(crate) fn begin_trials(&mut self) {
         self.loads += 1;

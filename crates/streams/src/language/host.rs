@@ -55,6 +55,9 @@ pub trait Host: Send {
     /// Takes a line for the log.
     fn log(&mut self, level: Level, text: &str);
 
+    /// The config is loaded: nothing more will be read for it.
+    fn close_files(&mut self) {}
+
     /// The lines of the log since the last call, if the host keeps them, and how many more there were.
     fn take_lines(&mut self) -> (Vec<(Level, String)>, u64) {
         (Vec::new(), 0)

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::collections::map::Map;
+use crate::json::charged;
 use crate::json::read::read;
-use crate::json::write::{Style, WriteError, write};
-use crate::language::budget::TEXT_BYTES_MAX;
+use crate::json::write::{Style, write};
 use crate::language::error::{EvalError, Outcome};
 use crate::language::machine::{ANY, Machine};
 use crate::natives;
@@ -51,24 +51,9 @@ pub(super) fn generate(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Ou
     let style = Style {
         pretty: option("pretty").unwrap_or_default(),
         ascii: option("escape-non-ascii").unwrap_or_default(),
-        bytes_max: TEXT_BYTES_MAX.min(usize::try_from(machine.budget.memory_left()).unwrap_or(usize::MAX)),
+        bytes_max: 0,
     };
-    text(machine, write(&value, style))
-}
-
-/// The text as a value, or the exception that there is none.
-pub(super) fn text(machine: &mut Machine<'_>, written: Result<String, WriteError>) -> Outcome {
-    match written {
-        Ok(text) => {
-            machine.budget.text(text.len())?;
-            machine.budget.step(1 + text.len() / 64)?;
-            Ok(Value::from(text))
-        }
-        Err(WriteError::TooLong) => Err(EvalError::too_much_memory()),
-        Err(error @ WriteError::NoJson(_)) => {
-            Err(EvalError::throw(&class::JSON_GENERATION, error.to_string()))
-        }
-    }
+    charged(&mut machine.budget, |bytes_max| write(&value, Style { bytes_max, ..style })).map(Value::from)
 }
 
 fn parse(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {

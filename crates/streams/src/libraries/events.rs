@@ -101,8 +101,9 @@ natives! {
             let end = text.find(is_past).unwrap_or(text.len());
             Ok(Value::from(&text[..end]))
         };
-        "truncate-bytes", 2, 2, "A text, cut to so many bytes of UTF-8.", |_, a| {
+        "truncate-bytes", 2, 2, "A text, cut to so many bytes of UTF-8.", |m, a| {
             let (text, most) = (to_str(&a[0]), length(&a[1])?);
+            m.budget.step(1 + text.len() / 64)?;
             Ok(Value::from(&text[..text.floor_char_boundary(most.min(text.len()))]))
         };
         "localhost", 0, 0, "The name of this machine.", |m, _| Ok(Value::from(m.host.host_name()));
@@ -122,7 +123,8 @@ fn is_expired(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 fn event_to_json(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     let mut event = machine.realize(&arguments[0])?;
     if let Value::Event(event) = &event {
-        return super::cheshire::text(machine, crate::json::event_json(event));
+        return crate::json::charged(&mut machine.budget, |_| crate::json::event_json(event))
+            .map(Value::from);
     }
     let time = crate::json::write::iso_time(fields::get(&event, Field::Time));
     if !time.is_nil() {

@@ -14,6 +14,12 @@ fn functions_of_riemann_common() {
         ("(:time (event {:host \"a\" :time 1.5}))", "2"),
         ("(:time (event {:host \"a\"}))", "0"),
         ("(:dc (event {:dc \"eu\"}))", "\"eu\""),
+        ("(str (java.util.Date. 1700000000123))", "\"Tue Nov 14 22:13:20 UTC 2023\""),
+        ("(pr-str (java.util.Date. 1700000000123))", "\"#inst \\\"2023-11-14T22:13:20.123-00:00\\\"\""),
+        (
+            "[(str 1e-323) (str 4.9e-324) (str (float 0.1)) (str 1e7)]",
+            "[\"9.9E-324\" \"4.9E-324\" \"0.1\" \"1.0E7\"]",
+        ),
         ("(expired? {:time 0 :ttl 1})", "false"),
         ("(expired? {:state \"expired\"})", "true"),
         ("(:state (common/expire {:host \"a\" :metric 1}))", "\"expired\""),

@@ -4,7 +4,7 @@ use super::function::Function;
 use super::plumbing::Call;
 use super::{fields, predicate::Predicate};
 use crate::form;
-use crate::graph::{Graph, Node, NodeId};
+use crate::graph::{Called, Graph, Node, NodeId};
 use crate::language::diagnostic::nearest;
 use crate::language::error::{EvalError, Outcome};
 use crate::number::Number;
@@ -196,6 +196,8 @@ impl<'a> Args<'a> {
         let node = self.graph.add_of(form, Box::new(node), ports);
         if let Some(at) = self.at.take() {
             self.graph.set_origin(node, self.shown, at);
+            let called = Called::of(&self.all[..own]);
+            called.into_iter().for_each(|called| self.graph.set_called(node, called));
         }
         Value::Stream(node)
     }
@@ -237,7 +239,13 @@ impl Graph {
             Value::Stream(node) => *node,
             other => {
                 self.check_child(other);
-                self.add(Box::new(Call::new(other.clone())), &[])
+                let node = self.add(Box::new(Call::new(other.clone())), &[]);
+                let called = Called::of(std::slice::from_ref(other));
+                if let (Some(called), Some(at)) = (called, self.evaluation.here().cloned()) {
+                    self.set_origin(node, "function", at);
+                    self.set_called(node, called);
+                }
+                node
             }
         }
     }

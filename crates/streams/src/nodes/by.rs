@@ -1,13 +1,15 @@
 //! `by`: streams for each key, made when its first event comes (spec riemann §10.1, §17.2).
 //!
 //! A fork is removed when it has had no event for [`Limits::fork_idle_us`](crate::graph::Limits), or for the ttl of its last event
-//! where that is longer. The forks are looked through in parts, so that none of these takes long.
+//! where that is longer. The forks are looked through in parts, so that none of these takes long. At the limit of forks a new one takes the
+//! place of one that is idle (`idle`), which takes the time of a few forks however many there are.
 
 use arcstr::{ArcStr, literal};
 use hashbrown::HashTable;
 
 use super::arguments::Args;
 use super::function::Function;
+use super::idle::Idle;
 use super::state;
 use super::{fields, forms};
 use crate::collections::element::Element;
@@ -17,11 +19,14 @@ use crate::language::error::Outcome;
 use crate::number::Number;
 use crate::value::Value;
 
-/// The forks are looked through in so many parts, each a fraction of the idle time after the other.
+/// The forks are looked through in so many parts at least, each a fraction of the idle time after the other.
 const SWEEP_PARTS: usize = 16;
 
 /// The key of the fork that is made while the config is loaded, and removed at once.
 const TRIAL_KEY: ArcStr = literal!("trial");
+
+/// Forks of a part, at most: it takes a few milliseconds if all of them are removed.
+const SWEEP_FORKS_MAX: usize = 4_096;
 
 /// A key: one value, or the values of a vector.
 type Key = Box<[Value]>;
@@ -59,16 +64,8 @@ struct By {
     sweep: Option<TimerId>,
     /// The key of the event at hand: kept for its memory.
     wanted: Vec<Value>,
-    /// The forks that had no event for the longest time when they were looked for, the longest idle one last.
-    oldest: Vec<Oldest>,
-}
-
-/// A fork as it was when it was found to be idle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Oldest {
-    seen_us: i64,
-    place: u32,
-    hash: u64,
+    /// The forks by their last events.
+    idle: Idle,
 }
 
 /// `(by-fn fields new-fork)`
@@ -89,7 +86,7 @@ pub(super) fn by_fn(args: &mut Args<'_>) -> Outcome {
         sweep_at: 0,
         sweep: None,
         wanted: Vec::new(),
-        oldest: Vec::new(),
+        idle: Idle::default(),
     };
     let stream = args.add(by);
     if let Value::Stream(node) = stream {
@@ -117,7 +114,10 @@ impl Node for By {
         let place = match self.find(hash) {
             Some(place) => place,
             None => match self.make(hash, turn)? {
-                Some(place) => place,
+                Some(place) => {
+                    self.idle.file(place, turn.now_us());
+                    place
+                }
                 None => return Ok(true),
             },
         };
@@ -132,7 +132,7 @@ impl Node for By {
     }
 
     fn due(&mut self, _: TimerId, turn: &mut Turn<'_>) -> Outcome<()> {
-        for _ in 0..self.forks.len().div_ceil(SWEEP_PARTS) {
+        for _ in 0..self.sweep_part() {
             let place = self.sweep_at % self.forks.len();
             self.sweep_at = place + 1;
             let fork = self.forks[place].as_ref();
@@ -143,7 +143,10 @@ impl Node for By {
         }
         self.sweep = None;
         match self.places.is_empty() {
-            true => (self.forks, self.free) = (Vec::new(), Vec::new()),
+            true => {
+                (self.forks, self.free) = (Vec::new(), Vec::new());
+                self.idle.clear();
+            }
             false => self.set_sweep(turn),
         }
         Ok(())
@@ -180,10 +183,14 @@ impl Node for By {
         if let Some(sweep) = self.sweep.take() {
             turn.cancel_timer(sweep);
         }
-        self.sweep = state::timer(saved, "sweep", None, turn);
+        self.sweep = state::timer((saved, "sweep"), None, sweep_us(turn), turn);
         if self.sweep.is_none() && !self.places.is_empty() {
             self.set_sweep(turn);
         }
+    }
+
+    fn maker(&self) -> Option<&Value> {
+        Some(&self.fork)
     }
 
     fn trial(&mut self, turn: &mut Turn<'_>) -> Outcome<()> {
@@ -313,45 +320,26 @@ impl By {
         turn.count_forks(-1);
     }
 
-    /// Removes the fork that had no event for the longest time. False if there is none.
+    /// Removes the fork that had no event for the longest time, or one that comes near it. False if there is none.
     fn evict(&mut self, turn: &mut Turn<'_>) -> bool {
-        if self.places.is_empty() {
-            return false;
-        }
-        loop {
-            // One that had an event since is none of the oldest any more.
-            while let Some(oldest) = self.oldest.pop() {
-                let fork = self.forks.get(oldest.place as usize).and_then(Option::as_ref);
-                if fork.is_some_and(|fork| (fork.seen_us, fork.hash) == (oldest.seen_us, oldest.hash)) {
-                    self.remove(oldest.place as usize, turn);
-                    turn.count(Limit::ForkEvicted, 1);
-                    return true;
-                }
-            }
-            self.find_oldest();
-        }
+        let By { idle, forks, .. } = self;
+        let seen_us = |place: u32| forks.get(place as usize)?.as_ref().map(|fork| fork.seen_us);
+        let Some(place) = idle.take_oldest(seen_us) else { return false };
+        self.remove(place as usize, turn);
+        turn.count(Limit::ForkEvicted, 1);
+        true
     }
 
-    /// Looks through all forks for the part of them that is idle longest: the next evictions, and events of these forks, pay for it.
-    fn find_oldest(&mut self) {
-        const OLDEST_PART: usize = 16;
-        let forks = self.forks.iter().enumerate().filter_map(|(place, fork)| Some((place, fork.as_ref()?)));
-        let mut all: Vec<Oldest> = forks
-            .map(|(place, fork)| Oldest { seen_us: fork.seen_us, place: place as u32, hash: fork.hash })
-            .collect();
-        let wanted = all.len().div_ceil(OLDEST_PART);
-        if wanted < all.len() {
-            all.select_nth_unstable(wanted);
-            all.truncate(wanted);
-            all.shrink_to_fit();
-        }
-        all.sort_unstable_by(|a, b| b.cmp(a));
-        self.oldest = all;
+    /// How many forks a part of the sweep looks at.
+    fn sweep_part(&self) -> usize {
+        self.forks.len().div_ceil(SWEEP_PARTS).min(SWEEP_FORKS_MAX)
     }
 
     fn set_sweep(&mut self, turn: &mut Turn<'_>) {
-        const SWEEP_US_MIN: i64 = 1_000_000;
-        let after_us = (turn.limits().fork_idle_us / SWEEP_PARTS as i64).max(SWEEP_US_MIN);
+        // With more forks than the parts have room for, parts come more often, with pauses for other work.
+        let parts = self.forks.len().div_ceil(self.sweep_part().max(1)).max(SWEEP_PARTS);
+        let us_min = if parts > SWEEP_PARTS { 50_000 } else { 1_000_000 };
+        let after_us = (turn.limits().fork_idle_us / parts as i64).max(us_min);
         self.sweep = Some(turn.set_timer(turn.now_us().saturating_add(after_us)));
     }
 
@@ -380,7 +368,9 @@ impl By {
             Some(Value::Number(Number::Int(us))) => *us,
             _ => 0,
         };
-        (fork.seen_us, fork.idle_us) = (int(1), int(2));
+        // Not later than now: the clock may have been ahead.
+        (fork.seen_us, fork.idle_us) = (int(1).min(turn.now_us()), int(2).min(idle_us_max(turn)));
+        self.idle.file(place, fork.seen_us);
         let states = parts.get(3).and_then(fields::items).unwrap_or_default();
         let identities = turn.graph().identities(fork.children.all(), fork.nodes.all());
         for (identity, node) in &identities {
@@ -407,6 +397,12 @@ fn make(graph: &mut Graph, fork: &Value, key: Value) -> Outcome<Children> {
     Ok(Children::of(&children))
 }
 
+/// How long after one part of the sweep the next one is.
+fn sweep_us(turn: &Turn<'_>) -> i64 {
+    const SWEEP_US_MIN: i64 = 1_000_000;
+    (turn.limits().fork_idle_us / SWEEP_PARTS as i64).max(SWEEP_US_MIN)
+}
+
 /// Longest time for which an event's ttl keeps its fork: 30 days, for clients choose it.
 const IDLE_US_MAX: i64 = 30 * 24 * 3600 * 1_000_000;
 
@@ -414,6 +410,10 @@ const IDLE_US_MAX: i64 = 30 * 24 * 3600 * 1_000_000;
 fn idle_us(value: &Value, turn: &Turn<'_>) -> i64 {
     let ttl_us = fields::get(value, Field::Ttl).as_number().map_or(0, fields::to_us);
     ttl_us.min(IDLE_US_MAX).max(turn.limits().fork_idle_us)
+}
+
+fn idle_us_max(turn: &Turn<'_>) -> i64 {
+    IDLE_US_MAX.max(turn.limits().fork_idle_us)
 }
 
 fn is_same(a: &[Value], b: &[Value]) -> bool {

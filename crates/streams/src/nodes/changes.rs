@@ -155,7 +155,13 @@ impl Node for Stable {
         self.is_stable = state::entry(saved, "stable").is_true();
         self.since = state::number(saved, "since").unwrap_or(Number::Int(0));
         self.queue = state::values(saved, "queue").into();
-        self.timer = state::timer(saved, "timer", self.timer, turn);
+        // It counts from the time of an event, which may be ahead of the clock.
+        let since_us = match fields::is_far_ahead(&self.since, turn.now_us()) {
+            true => turn.now_us(),
+            false => fields::to_us(&self.since),
+        };
+        let after_us = since_us.saturating_add(self.dt_us).saturating_sub(turn.now_us());
+        self.timer = state::timer((saved, "timer"), self.timer, after_us, turn);
         if self.held.is_some() && !self.is_stable && self.timer.is_none() {
             self.timer = Some(turn.set_timer(turn.now_us()));
         }

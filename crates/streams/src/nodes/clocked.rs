@@ -65,7 +65,7 @@ impl UntilExpired {
     /// Takes its state back.
     pub fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
         self.expires = state::number(saved, "expires");
-        self.timer = state::timer(saved, "timer", self.timer, turn);
+        self.timer = state::timer((saved, "timer"), self.timer, self.interval_us.max(self.delay_us), turn);
     }
 }
 
@@ -115,8 +115,9 @@ impl Grid {
 
     /// Takes its state back.
     pub fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
+        // One of a clock that was ahead is as good: the grid goes both ways.
         self.anchor_us = state::int(saved, "anchor").unwrap_or(self.anchor_us);
-        self.end = state::timer(saved, "end", self.end, turn);
+        self.end = state::timer((saved, "end"), self.end, self.interval_us, turn);
     }
 }
 

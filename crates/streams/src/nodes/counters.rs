@@ -3,8 +3,9 @@
 use super::arguments::Args;
 use super::clocked::UntilExpired;
 use super::{fields, state};
+use crate::arithmetic;
 use crate::event::Field;
-use crate::graph::{Graph, Node, TimerId, Turn};
+use crate::graph::{Graph, Limit, Node, TimerId, Turn};
 use crate::language::error::Outcome;
 use crate::number::Number;
 use crate::value::Value;
@@ -33,14 +34,26 @@ impl Node for Total {
             return Ok(true);
         };
         let is_reset = self.resets && super::predicate::is_tagged(value, &[Value::text("reset")], true);
-        self.total = if is_reset { metric.clone() } else { fields::add(&self.total, metric)? };
-        let result = match &mut self.mean_of {
-            Some(count) => {
-                *count = count.saturating_add(1);
-                fields::divide(&self.total, &Number::Int(*count))?
-            }
-            None => self.total.clone(),
+        let count = self.mean_of.map(|count| count.saturating_add(1));
+        let total = match is_reset {
+            true => metric.clone(),
+            false => match fields::add(&self.total, metric) {
+                Ok(total) => total,
+                Err(overflow) => {
+                    // Thrown once, as Riemann does. From then on it is a big integer, so that the events after this one have a sum.
+                    self.total = fields::computed(arithmetic::or_big(arithmetic::add, &self.total, metric))?;
+                    self.mean_of = count;
+                    return Err(overflow);
+                }
+            },
         };
+        let result = match count {
+            Some(count) => fields::divide(&total, &Number::Int(count))?,
+            None => total.clone(),
+        };
+        if fields::is_kept(&total) {
+            (self.total, self.mean_of) = (total, count);
+        }
         emit_metric(value, result, turn)?;
         Ok(true)
     }
@@ -50,7 +63,8 @@ impl Node for Total {
     }
 
     fn restore(&mut self, saved: &Value, _: &mut Turn<'_>) {
-        self.total = state::number(saved, "total").unwrap_or(self.total.clone());
+        let total = state::number(saved, "total").filter(fields::is_kept);
+        self.total = total.unwrap_or(self.total.clone());
         let count = state::int(saved, "count").unwrap_or(0).max(0);
         self.mean_of = self.mean_of.map(|_| count);
     }
@@ -84,13 +98,24 @@ struct EwmaTimeless {
     mean: Number,
 }
 
+impl EwmaTimeless {
+    fn exact(&self, metric: &Number) -> Outcome<Number> {
+        let rest = fields::subtract(&Number::Int(1), &self.ratio)?;
+        let (new, old) = (fields::multiply(&self.ratio, metric)?, fields::multiply(&rest, &self.mean)?);
+        fields::add(&new, &old)
+    }
+}
+
 impl Node for EwmaTimeless {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if let Some(metric) = fields::metric(value)? {
-            let rest = fields::subtract(&Number::Int(1), &self.ratio)?;
-            let (new, old) = (fields::multiply(&self.ratio, metric)?, fields::multiply(&rest, &self.mean)?);
-            self.mean = fields::add(&new, &old)?;
-            emit_metric(value, self.mean.clone(), turn)?;
+            // Numbers that are too large for exact ones.
+            let inexact = |ratio: f64| ratio * metric.as_f64() + (1.0 - ratio) * self.mean.as_f64();
+            let mean = self.exact(metric).unwrap_or_else(|_| Number::Double(inexact(self.ratio.as_f64())));
+            if fields::is_kept(&mean) {
+                self.mean = mean.clone();
+            }
+            emit_metric(value, mean, turn)?;
         } else {
             turn.emit(std::mem::take(value));
         }
@@ -102,7 +127,8 @@ impl Node for EwmaTimeless {
     }
 
     fn restore(&mut self, saved: &Value, _: &mut Turn<'_>) {
-        self.mean = state::number(saved, "mean").unwrap_or(self.mean.clone());
+        let mean = state::number(saved, "mean").filter(fields::is_kept);
+        self.mean = mean.unwrap_or(self.mean.clone());
     }
 }
 
@@ -129,17 +155,27 @@ impl Node for Ewma {
             return Ok(true);
         };
         let (metric, time) = (metric.as_f64(), time.clone());
-        let ahead = self.time.as_ref().map(|last| time.as_f64() - last.as_f64()).unwrap_or(0.0);
+        // With a time that cannot be right, it is an event of the latest time.
+        let is_far_ahead = fields::is_far_ahead(&time, turn.now_us());
+        turn.count(Limit::TimeAhead, u64::from(is_far_ahead));
+        let ahead = match &self.time {
+            Some(last) if !is_far_ahead => time.as_f64() - last.as_f64(),
+            Some(_) | None => 0.0,
+        };
         let new = (1.0 - self.decay) * metric;
-        if ahead >= 0.0 {
-            self.mean = new + self.mean * self.decay.powf(ahead);
-            self.time = Some(time);
-        } else {
-            self.mean += new * self.decay.powf(-ahead);
+        let mean = match ahead >= 0.0 {
+            true => new + self.mean * self.decay.powf(ahead),
+            false => self.mean + new * self.decay.powf(-ahead),
+        };
+        if ahead >= 0.0 && !is_far_ahead {
+            self.time = Some(time.clone());
         }
-        let shown = self.time.clone();
-        fields::set(value, Field::Time, shown.into())?;
-        fields::set(value, Field::Metric, Value::from(self.mean))?;
+        if mean.is_finite() {
+            self.mean = mean;
+        }
+        let shown = self.time.clone().unwrap_or(time);
+        fields::set(value, Field::Time, Value::Number(shown))?;
+        fields::set(value, Field::Metric, Value::from(mean))?;
         turn.emit(std::mem::take(value));
         Ok(true)
     }
@@ -148,9 +184,10 @@ impl Node for Ewma {
         state::saved([("mean", self.mean.into()), ("time", self.time.clone().into())])
     }
 
-    fn restore(&mut self, saved: &Value, _: &mut Turn<'_>) {
-        self.mean = state::number(saved, "mean").map_or(0.0, |mean| mean.as_f64());
-        self.time = state::number(saved, "time");
+    fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
+        self.mean = state::number(saved, "mean").filter(fields::is_kept).map_or(0.0, |mean| mean.as_f64());
+        let is_far_ahead = |time: &Number| fields::is_far_ahead(time, turn.now_us());
+        self.time = state::number(saved, "time").filter(|time| !is_far_ahead(time));
     }
 }
 

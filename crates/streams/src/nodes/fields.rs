@@ -151,6 +151,18 @@ pub fn computed(result: Result<Number, ArithmeticError>) -> Outcome<Number> {
     result.map_err(EvalError::from)
 }
 
+/// Whether a number is one that a stream may keep: one NaN or infinity in a sum or a mean stays there for ever.
+pub(super) fn is_kept(number: &Number) -> bool {
+    number.as_f64().is_finite()
+}
+
+/// Whether a stream may not keep a time as the latest one: it is more than a day ahead of the server's clock, or no time at all. Of all
+/// events after it, none would be as late.
+pub(super) fn is_far_ahead(time: &Number, now_us: i64) -> bool {
+    const AHEAD_US_MAX: i64 = 24 * 3_600 * 1_000_000;
+    !is_kept(time) || to_us(time) > now_us.saturating_add(AHEAD_US_MAX)
+}
+
 /// `+`
 ///
 /// # Errors
@@ -160,7 +172,17 @@ pub fn add(a: &Number, b: &Number) -> Outcome<Number> {
         let result = a.checked_add(*b).map(Number::Int);
         return computed(result.ok_or(ArithmeticError::Overflow));
     }
+    if let Some((a, b)) = both_inexact(a, b) {
+        return Ok(Number::Double(a + b));
+    }
     computed(arithmetic::add(a, b)).map(whole)
+}
+
+/// The operands of what is computed in double precision: one of them is inexact, and none is long.
+#[inline]
+fn both_inexact(a: &Number, b: &Number) -> Option<(f64, f64)> {
+    let is_short = |number: &Number| matches!(number, Number::Int(_) | Number::Float(_) | Number::Double(_));
+    ((is_inexact(a) || is_inexact(b)) && is_short(a) && is_short(b)).then(|| (a.as_f64(), b.as_f64()))
 }
 
 /// `-`
@@ -201,7 +223,15 @@ pub const EXACT_BITS_MAX: u64 = 1_024;
 
 /// Sums and products of ratios that come out even are big integers in Clojure; streams give small ones, which are equal and
 /// cheaper. Ratios with too many bits become doubles.
+#[inline]
 fn whole(number: Number) -> Number {
+    if matches!(number, Number::Int(_) | Number::Float(_) | Number::Double(_)) {
+        return number;
+    }
+    shortened(number)
+}
+
+fn shortened(number: Number) -> Number {
     match &number {
         Number::Ratio(ratio) if ratio.numer().bits().max(ratio.denom().bits()) > EXACT_BITS_MAX => {
             Number::Double(number.as_f64())

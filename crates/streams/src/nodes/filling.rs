@@ -104,7 +104,7 @@ impl Node for FillIn {
 
     fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
         self.last = state::entry(saved, "last");
-        self.timer = state::timer(saved, "timer", self.timer, turn);
+        self.timer = state::timer((saved, "timer"), self.timer, self.dt_us, turn);
     }
 }
 
@@ -173,7 +173,7 @@ impl Node for InterpolateConstant {
 
     fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
         self.last = state::entry(saved, "last");
-        self.timer = state::timer(saved, "timer", self.timer, turn);
+        self.timer = state::timer((saved, "timer"), self.timer, self.dt_us, turn);
     }
 }
 

@@ -14,6 +14,7 @@ pub mod fields;
 mod filling;
 pub mod forms;
 pub mod function;
+mod idle;
 mod latest;
 pub mod library;
 mod mapping;

@@ -63,10 +63,15 @@ pub(super) fn of_timer(timer: Option<TimerId>) -> Value {
     timer.map_or(Value::Nil, TimerId::save)
 }
 
-/// An entry that is a timer: sets it, after the one that `start` may have set is cancelled.
-pub(super) fn timer(saved: &Value, name: &str, old: Option<TimerId>, turn: &mut Turn<'_>) -> Option<TimerId> {
+/// An entry that is a timer: sets it, after the one that `start` may have set is cancelled. It is due `after_us` from now at the latest.
+pub(super) fn timer(
+    (saved, name): (&Value, &str),
+    old: Option<TimerId>,
+    after_us: i64,
+    turn: &mut Turn<'_>,
+) -> Option<TimerId> {
     if let Some(old) = old {
         turn.cancel_timer(old);
     }
-    TimerId::of(&entry(saved, name)).map(|timer| turn.set_timer_again(timer))
+    TimerId::of(&entry(saved, name)).map(|timer| turn.set_timer_again(timer, after_us))
 }

@@ -26,25 +26,12 @@ pub enum Clock {
     Count,
 }
 
-/// How many configs use a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tier {
-    /// Many.
-    Often,
-    /// Some.
-    Sometimes,
-    /// Few or none.
-    Seldom,
-}
-
 /// A row of the table.
 #[derive(Debug)]
 pub struct Stream {
     /// Its name, how many arguments it takes, children included, and what makes it. Names that end in `*` and have a macro without it
     /// are what the macro becomes.
     pub native: Native,
-    /// How many configs use it.
-    pub tier: Tier,
     /// Which time it goes by.
     pub clock: Clock,
     /// The arguments, as in the reference.
@@ -65,7 +52,6 @@ const fn exact(min: usize, max: usize) -> Arity {
 }
 
 use Clock::{Both, Count, Event, No, Server};
-use Tier::{Often, Seldom, Sometimes};
 
 /// Computes the sequences among the arguments, such as the tags of `(tag (map …) …)`.
 fn compute(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome<()> {
@@ -76,7 +62,7 @@ fn compute(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome<()> {
 }
 
 macro_rules! streams {
-    ($($name:literal $arity:expr, $tier:expr, $clock:expr, $arguments:literal, $doc:literal, $make:expr;)*) => {
+    ($($name:literal $arity:expr, $clock:expr, $arguments:literal, $doc:literal, $make:expr;)*) => {
         /// All streams.
         pub static STREAMS: &[Stream] = &[$(Stream {
             native: Native {
@@ -88,7 +74,6 @@ macro_rules! streams {
                     $make(&mut Args::new(machine.graph, ($name, $arguments), arguments))
                 }),
             },
-            tier: $tier,
             clock: $clock,
             arguments: $arguments,
         }),*];
@@ -96,102 +81,102 @@ macro_rules! streams {
 }
 
 streams! {
-    "default" any(1), Often, No, "k v c… | {k v} c…", "sets fields that are nil", mapping::default;
-    "with" any(1), Often, No, "k v c… | {k v} c…", "sets fields; nil removes them", mapping::with;
-    "expired" any(0), Often, Server, "c…", "passes expired events", plumbing::expired;
-    "smap" any(1), Often, No, "f c…", "passes what f gives, unless it is nil", mapping::smap;
-    "smap*" any(1), Seldom, No, "f c…", "passes what f gives", mapping::smap_all;
-    "combine" any(1), Seldom, No, "f c…", "the same as smap*", mapping::smap_all;
-    "smapcat" any(1), Sometimes, No, "f c…", "passes each element of what f gives", mapping::smapcat;
-    "sflatten" any(0), Sometimes, No, "c…", "passes each element", mapping::sflatten;
-    "sreduce" any(1), Sometimes, Count, "f [init] c…", "passes f of its last result and the event", mapping::sreduce;
-    "sdo" any(0), Sometimes, No, "c…", "passes everything", plumbing::sdo;
-    "stream" any(0), Seldom, No, "c…", "the same as sdo", plumbing::sdo;
-    "bit-bucket" exact(0, 1), Seldom, No, "", "drops everything", plumbing::bit_bucket;
-    "adjust" any(1), Sometimes, No, "[field f arg…] c…", "sets a field to f of its value", mapping::adjust;
-    "scale" any(1), Sometimes, No, "k c…", "multiplies the metric by k", mapping::scale;
-    "tag" any(1), Sometimes, No, "tags c…", "adds tags", mapping::tag;
-    "untag" any(1), Seldom, No, "tags c…", "removes tags", mapping::untag;
-    "by-fn" exact(2, 3), Often, No, "fields make", "streams of their own for each value of the fields", by::by_fn;
-    "where*" any(1), Often, No, "f c… (else c…)", "passes events for which f is true", routing::where_all;
-    "split*" any(0), Sometimes, No, "f1 s1 f2 s2 … [default]", "passes to the stream of the first f that is true",
+    "default" any(1), No, "k v c… | {k v} c…", "sets fields that are nil", mapping::default;
+    "with" any(1), No, "k v c… | {k v} c…", "sets fields; nil removes them", mapping::with;
+    "expired" any(0), Server, "c…", "passes expired events", plumbing::expired;
+    "smap" any(1), No, "f c…", "passes what f gives, unless it is nil", mapping::smap;
+    "smap*" any(1), No, "f c…", "passes what f gives", mapping::smap_all;
+    "combine" any(1), No, "f c…", "the same as smap*", mapping::smap_all;
+    "smapcat" any(1), No, "f c…", "passes each element of what f gives", mapping::smapcat;
+    "sflatten" any(0), No, "c…", "passes each element", mapping::sflatten;
+    "sreduce" any(1), Count, "f [init] c…", "passes f of its last result and the event", mapping::sreduce;
+    "sdo" any(0), No, "c…", "passes everything", plumbing::sdo;
+    "stream" any(0), No, "c…", "the same as sdo", plumbing::sdo;
+    "bit-bucket" exact(0, 1), No, "", "drops everything", plumbing::bit_bucket;
+    "adjust" any(1), No, "[field f arg…] c…", "sets a field to f of its value", mapping::adjust;
+    "scale" any(1), No, "k c…", "multiplies the metric by k", mapping::scale;
+    "tag" any(1), No, "tags c…", "adds tags", mapping::tag;
+    "untag" any(1), No, "tags c…", "removes tags", mapping::untag;
+    "by-fn" exact(2, 2), No, "fields make", "streams of their own for each value of the fields", by::by_fn;
+    "where*" any(1), No, "f c… (else c…)", "passes events for which f is true", routing::where_all;
+    "split*" any(0), No, "f1 s1 f2 s2 … [default]", "passes to the stream of the first f that is true",
         routing::split_all;
-    "splitp*" any(2), Sometimes, No, "p f test1 s1 … [default]", "passes to the stream of the first test that p accepts",
+    "splitp*" any(2), No, "p f test1 s1 … [default]", "passes to the stream of the first test that p accepts",
         routing::splitp_all;
-    "match" any(2), Sometimes, No, "f value c…", "passes events whose f matches the value", routing::matching;
-    "tagged" any(1), Often, No, "tags c…", "passes events with all these tags", routing::tagged_all;
-    "tagged-all" any(1), Often, No, "tags c…", "passes events with all these tags", routing::tagged_all;
-    "tagged-any" any(1), Often, No, "tags c…", "passes events with one of these tags", routing::tagged_any;
-    "over" any(1), Seldom, No, "x c…", "passes metrics over x", plumbing::over;
-    "under" any(1), Seldom, No, "x c…", "passes metrics under x", plumbing::under;
-    "within" any(1), Seldom, No, "[low high] c…", "passes metrics from low to high", plumbing::within;
-    "without" any(1), Seldom, No, "[low high] c…", "passes metrics outside of low to high", plumbing::without;
-    "not-expired" any(0), Seldom, Server, "c…", "passes events that have not expired", plumbing::not_expired;
-    "dual" exact(3, 3), Seldom, Server, "f yes no", "passes to one of two streams, and the expiry to the other one",
+    "match" any(2), No, "f value c…", "passes events whose f matches the value", routing::matching;
+    "tagged" any(1), No, "tags c…", "passes events with all these tags", routing::tagged_all;
+    "tagged-all" any(1), No, "tags c…", "passes events with all these tags", routing::tagged_all;
+    "tagged-any" any(1), No, "tags c…", "passes events with one of these tags", routing::tagged_any;
+    "over" any(1), No, "x c…", "passes metrics over x", plumbing::over;
+    "under" any(1), No, "x c…", "passes metrics under x", plumbing::under;
+    "within" any(1), No, "[low high] c…", "passes metrics from low to high", plumbing::within;
+    "without" any(1), No, "[low high] c…", "passes metrics outside of low to high", plumbing::without;
+    "not-expired" any(0), Server, "c…", "passes events that have not expired", plumbing::not_expired;
+    "dual" exact(3, 3), Server, "f yes no", "passes to one of two streams, and the expiry to the other one",
         plumbing::dual;
-    "append" exact(1, 1), Seldom, No, "atom", "adds events to a vector in an atom", plumbing::append;
-    "register" exact(1, 1), Seldom, No, "atom", "keeps the last event in an atom", plumbing::register;
-    "async-queue!" any(2), Often, No, "name options c…", "passes everything: outputs have queues of their own",
+    "append" exact(1, 1), No, "atom", "adds events to a vector in an atom", plumbing::append;
+    "register" exact(1, 1), No, "atom", "keeps the last event in an atom", plumbing::register;
+    "async-queue!" any(2), No, "name options c…", "passes everything: outputs have queues of their own",
         plumbing::async_queue;
-    "execute-on" any(1), Seldom, No, "executor c…", "passes everything: outputs have queues of their own",
+    "execute-on" any(1), No, "executor c…", "passes everything: outputs have queues of their own",
         plumbing::execute_on;
-    "exception-stream*" exact(2, 2), Sometimes, No, "handler make", "gives the handler what the streams throw",
+    "exception-stream*" exact(2, 2), No, "handler make", "gives the handler what the streams throw",
         plumbing::exception_stream;
-    "changed" any(1), Often, Count, "f [{:init v :pairs? b}] c…", "passes events whose f is another than before",
+    "changed" any(1), Count, "f [{:init v :pairs? b}] c…", "passes events whose f is another than before",
         changes::changed;
-    "stable" any(2), Sometimes, Both, "dt f c…", "passes events once their f has been the same for dt seconds",
+    "stable" any(2), Both, "dt f c…", "passes events once their f has been the same for dt seconds",
         changes::stable;
-    "runs" any(2), Sometimes, Count, "n f c…", "passes events whose f has been the same for n events", changes::runs;
-    "clock-skew" any(0), Seldom, Both, "c…", "sets the metric to the host's distance from the median of all clocks",
+    "runs" any(2), Count, "n f c…", "passes events whose f has been the same for n events", changes::runs;
+    "clock-skew" any(0), Both, "c…", "sets the metric to the host's distance from the median of all clocks",
         ranking::clock_skew;
-    "top" exact(3, 5), Seldom, Count, "k f top [bottom [demote?]]", "passes the k largest events to one stream, the others to another",
+    "top" exact(3, 5), Count, "k f top [bottom [demote?]]", "passes the k largest events to one stream, the others to another",
         ranking::top;
-    "predict-linear" any(2), Seldom, Event, "n s [r] c…", "predicts the metric s seconds ahead from the last n events",
+    "predict-linear" any(2), Event, "n s [r] c…", "predicts the metric s seconds ahead from the last n events",
         windows::predict_linear;
-    "rate" any(1), Often, Server, "dt c…", "the sum of the metrics per second, every dt seconds", rates::rate;
-    "percentiles" any(2), Sometimes, Server, "dt points c…", "events at percentiles of the metric, every dt seconds",
+    "rate" any(1), Server, "dt c…", "the sum of the metrics per second, every dt seconds", rates::rate;
+    "percentiles" any(2), Server, "dt points c…", "events at percentiles of the metric, every dt seconds",
         rates::percentiles;
-    "counter" any(0), Sometimes, Count, "[init] c…", "the running total of the metrics", counters::counter;
-    "sum-over-time" any(0), Seldom, Count, "c…", "the running sum of the metrics", counters::sum_over_time;
-    "mean-over-time" exact(1, 1), Seldom, Count, "[c…]", "the running mean of the metrics", counters::mean_over_time;
-    "ewma-timeless" any(1), Seldom, Count, "r c…", "a moving average that takes r of each metric", counters::ewma_timeless;
-    "ewma" any(1), Seldom, Event, "halflife c…", "a moving average that forgets half in halflife seconds", counters::ewma;
-    "ddt" any(0), Seldom, Both, "[dt] c…", "how fast the metric changes per second", counters::ddt;
-    "fold-interval" any(3), Sometimes, Server, "dt field f c…", "sets a field to f of its values of dt seconds",
+    "counter" any(0), Count, "[init] c…", "the running total of the metrics", counters::counter;
+    "sum-over-time" any(0), Count, "c…", "the running sum of the metrics", counters::sum_over_time;
+    "mean-over-time" exact(1, 1), Count, "[c…]", "the running mean of the metrics", counters::mean_over_time;
+    "ewma-timeless" any(1), Count, "r c…", "a moving average that takes r of each metric", counters::ewma_timeless;
+    "ewma" any(1), Event, "halflife c…", "a moving average that forgets half in halflife seconds", counters::ewma;
+    "ddt" any(0), Both, "[dt] c…", "how fast the metric changes per second", counters::ddt;
+    "fold-interval" any(3), Server, "dt field f c…", "sets a field to f of its values of dt seconds",
         rates::fold_interval;
-    "fold-interval-metric" any(2), Seldom, Server, "dt f c…", "sets the metric to f of the metrics of dt seconds",
+    "fold-interval-metric" any(2), Server, "dt f c…", "sets the metric to f of the metrics of dt seconds",
         rates::fold_interval_metric;
-    "apdex*" any(3), Seldom, Server, "dt satisfied? tolerated? c…", "the share of satisfied events, every dt seconds",
+    "apdex*" any(3), Server, "dt satisfied? tolerated? c…", "the share of satisfied events, every dt seconds",
         rates::apdex_all;
-    "moving-event-window" any(1), Sometimes, Count, "n c…", "the vector of the last n events, at each event",
+    "moving-event-window" any(1), Count, "n c…", "the vector of the last n events, at each event",
         windows::moving_event_window;
-    "window" any(1), Seldom, Count, "n c…", "the same as moving-event-window", windows::moving_event_window;
-    "fixed-event-window" any(1), Sometimes, Count, "n c…", "vectors of n events each", windows::fixed_event_window;
-    "moving-time-window" any(1), Sometimes, Event, "n c…", "the vector of the events of the last n seconds, at each event",
+    "window" any(1), Count, "n c…", "the same as moving-event-window", windows::moving_event_window;
+    "fixed-event-window" any(1), Count, "n c…", "vectors of n events each", windows::fixed_event_window;
+    "moving-time-window" any(1), Event, "n c…", "the vector of the events of the last n seconds, at each event",
         windows::moving_time_window;
-    "fixed-time-window" any(1), Sometimes, Event, "n [{:flush-after s}] c…", "vectors of the events of n seconds each",
+    "fixed-time-window" any(1), Event, "n [{:flush-after s}] c…", "vectors of the events of n seconds each",
         windows::fixed_time_window;
-    "fixed-offset-time-window" any(1), Seldom, Event, "n [{:flush-after s}] c…",
+    "fixed-offset-time-window" any(1), Event, "n [{:flush-after s}] c…",
         "vectors of the events of n seconds each, from multiples of n on", windows::fixed_offset_time_window;
-    "coalesce" any(0), Sometimes, Server, "[dt] c…", "the vector of the last event of each host and service, every dt seconds",
+    "coalesce" any(0), Server, "[dt] c…", "the vector of the last event of each host and service, every dt seconds",
         latest::coalesce;
-    "coalesce-with-event" exact(2, 2), Seldom, Count, "f child", "calls a function of the event and the last one of each key",
+    "coalesce-with-event" exact(2, 2), Count, "f child", "calls a function of the event and the last one of each key",
         latest::coalesce_with_event;
-    "project*" any(1), Sometimes, Count, "[f…] c…", "the vector of the last event of each f", latest::project_all;
-    "part-time-fast" exact(4, 4), Seldom, Server, "dt create add finish", "calls functions for bins of dt seconds",
+    "project*" any(1), Count, "[f…] c…", "the vector of the last event of each f", latest::project_all;
+    "part-time-fast" exact(4, 4), Server, "dt create add finish", "calls functions for bins of dt seconds",
         parts::part_time_fast;
-    "part-time-simple" exact(4, 5), Seldom, Server, "dt reset add [side-effects] finish",
+    "part-time-simple" exact(4, 5), Server, "dt reset add [side-effects] finish",
         "calls functions for windows of dt seconds that have events", parts::part_time_simple;
-    "periodically-until-expired" exact(1, 3), Seldom, Server, "[dt [delay]] f", "calls f every dt seconds while events come",
+    "periodically-until-expired" exact(1, 3), Server, "[dt [delay]] f", "calls f every dt seconds while events come",
         parts::periodically_until_expired;
-    "throttle" any(2), Often, Server, "n dt c…", "passes at most n events in dt seconds", throttling::throttle;
-    "rollup" any(2), Often, Server, "n dt c…", "passes vectors, at most n in dt seconds", throttling::roll_up;
-    "batch" any(2), Often, Server, "n dt c…", "passes vectors of n events, or of what came in dt seconds", throttling::batch;
-    "fill-in" any(2), Sometimes, Server, "dt event c…", "passes an event when none came for dt seconds", filling::fill_in;
-    "fill-in-last" any(2), Seldom, Server, "dt update c…", "passes the last event with other fields when none came for dt seconds",
+    "throttle" any(2), Server, "n dt c…", "passes at most n events in dt seconds", throttling::throttle;
+    "rollup" any(2), Server, "n dt c…", "passes vectors, at most n in dt seconds", throttling::roll_up;
+    "batch" any(2), Server, "n dt c…", "passes vectors of n events, or of what came in dt seconds", throttling::batch;
+    "fill-in" any(2), Server, "dt event c…", "passes an event when none came for dt seconds", filling::fill_in;
+    "fill-in-last" any(2), Server, "dt update c…", "passes the last event with other fields when none came for dt seconds",
         filling::fill_in_last;
-    "fill-in-last*" any(2), Seldom, Server, "dt f c…", "passes f of the last event when none came for dt seconds",
+    "fill-in-last*" any(2), Server, "dt f c…", "passes f of the last event when none came for dt seconds",
         filling::fill_in_last_all;
-    "interpolate-constant" any(1), Seldom, Server, "dt c…", "passes the last event every dt seconds",
+    "interpolate-constant" any(1), Server, "dt c…", "passes the last event every dt seconds",
         filling::interpolate_constant;
 }

@@ -122,6 +122,10 @@ impl MovingTime {
 impl Node for MovingTime {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if let Some(time) = fields::time(value)? {
+            if fields::is_far_ahead(time, turn.now_us()) {
+                turn.count(Limit::TimeAhead, 1);
+                return Ok(true);
+            }
             if self.newest.as_ref().is_none_or(|newest| fields::is_less(newest, time)) {
                 self.newest = Some(time.clone());
             }
@@ -152,8 +156,9 @@ impl Node for MovingTime {
         ])
     }
 
-    fn restore(&mut self, saved: &Value, _: &mut Turn<'_>) {
-        self.newest = state::number(saved, "newest");
+    fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
+        let newest = state::number(saved, "newest");
+        self.newest = newest.filter(|time| !fields::is_far_ahead(time, turn.now_us()));
         self.oldest = state::number(saved, "oldest");
         self.events = state::values(saved, "events").into();
     }
@@ -225,6 +230,10 @@ impl Node for FixedTime {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
         if let Some(time) = fields::time(value)? {
             let time = time.clone();
+            if fields::is_far_ahead(&time, turn.now_us()) {
+                turn.count(Limit::TimeAhead, 1);
+                return Ok(true);
+            }
             if !self.flush_until(&time, turn)? {
                 return Ok(true);
             }
@@ -258,9 +267,15 @@ impl Node for FixedTime {
     }
 
     fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
-        self.start = state::number(saved, "start");
+        let start = state::number(saved, "start");
+        self.start = start.filter(|time| !fields::is_far_ahead(time, turn.now_us()));
         self.events = state::values(saved, "events");
-        self.flush = state::timer(saved, "flush", self.flush, turn);
+        // The end of a window is a time of events, which may be ahead of the clock.
+        let start_us = self.start.as_ref().map_or(turn.now_us(), fields::to_us);
+        let end_us = start_us.saturating_add(fields::to_us(&self.length));
+        let due_us = end_us.saturating_add(self.flush_after_us.unwrap_or(0));
+        let after_us = due_us.saturating_sub(turn.now_us());
+        self.flush = state::timer((saved, "flush"), self.flush, after_us, turn);
     }
 }
 
@@ -358,14 +373,17 @@ impl Node for PredictLinear {
         state::saved([("points", Value::vector(self.points.iter().map(point))), ("line", line.into())])
     }
 
-    fn restore(&mut self, saved: &Value, _: &mut Turn<'_>) {
+    fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
         let points = state::values(saved, "points");
         let numbers = |(x, y): (Value, Value)| Some((x.as_number()?.clone(), y.as_number()?.clone()));
         self.points = points.iter().filter_map(state::pair).filter_map(numbers).take(self.size).collect();
         let line = state::values(saved, "line");
         let line: Vec<&Number> = line.iter().filter_map(Value::as_number).collect();
         self.line = match line[..] {
-            [slope, base, Number::Int(made)] => Some((slope.clone(), base.clone(), *made)),
+            // Not later than now: the clock may have been ahead.
+            [slope, base, Number::Int(made)] => {
+                Some((slope.clone(), base.clone(), (*made).min(turn.now_us())))
+            }
             _ => None,
         };
     }

@@ -14,7 +14,9 @@ const PATTERN_BYTES_MAX: usize = 16 * 1024;
 /// Most bytes of a compiled pattern, and of each of its caches.
 const COMPILED_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most steps of a search that has to backtrack.
-const BACKTRACK_MAX: usize = 1_000_000;
+const BACKTRACK_MAX: usize = 100_000;
+/// Steps of the budget for such a search, whatever it takes.
+const BACKTRACK_STEPS: usize = 500;
 
 /// A regular expression.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub struct Pattern {
     /// Its text as it was written.
     pub source: ArcStr,
     translated: String,
+    /// Whether a search may go back and try again, which the engine does only for what no automaton can find.
+    backtracks: bool,
     search: Regex,
     whole: OnceLock<Result<Regex, String>>,
 }
@@ -34,7 +38,13 @@ impl Pattern {
         }
         let translated = translate(&source);
         let search = compile(&translated)?;
-        Ok(Pattern { source, translated, search, whole: OnceLock::new() })
+        let backtracks = may_backtrack(&translated);
+        Ok(Pattern { source, translated, backtracks, search, whole: OnceLock::new() })
+    }
+
+    /// Steps of the budget for a search in so many bytes.
+    pub fn steps(&self, bytes: usize) -> usize {
+        1 + bytes / 64 + if self.backtracks { BACKTRACK_STEPS } else { 0 }
     }
 
     /// What searches for it anywhere in a text.
@@ -47,6 +57,20 @@ impl Pattern {
         let whole = self.whole.get_or_init(|| compile(&format!(r"\A(?:{})\z", self.translated)));
         whole.as_ref().map_err(Clone::clone)
     }
+}
+
+/// Whether the engine may have to backtrack: for looking around, atomic groups, possessive repetition and references to groups. Errs on
+/// the side of yes.
+fn may_backtrack(translated: &str) -> bool {
+    const LOOKS: [&str; 6] = ["(?=", "(?!", "(?<=", "(?<!", "(?>", "(?("];
+    let mut escaped = false;
+    let refers = translated.bytes().any(|byte| {
+        let refers = escaped && (byte.is_ascii_digit() || b"kgKG".contains(&byte));
+        escaped = byte == b'\\' && !escaped;
+        refers
+    });
+    let is_possessive = ["++", "*+", "?+", "}+"].iter().any(|end| translated.contains(end));
+    refers || is_possessive || LOOKS.iter().any(|look| translated.contains(look))
 }
 
 fn compile(translated: &str) -> Result<Regex, String> {

@@ -3,9 +3,11 @@
 //! Sequences that are not computed print as `#<lazy>`: `Machine` computes what it prints first. Output is bounded by
 //! [`PRINTED_BYTES_MAX`], and values are not deeper than `language::budget::VALUE_DEPTH_MAX`.
 
-pub mod double;
+pub mod moment;
 
 use std::fmt::Write as _;
+
+use model::java::{JavaDouble, JavaSingle};
 
 use crate::effort::spend;
 use crate::event::{Event, Field};
@@ -48,7 +50,7 @@ pub fn to_str(value: &Value) -> String {
         Value::Char(part) => part.to_string(),
         Value::Number(number) => number_text(number, false),
         Value::Pattern(pattern) => pattern.source.to_string(),
-        Value::Moment(moment) if moment.is_joda => double::moment(**moment),
+        Value::Moment(moment) => moment::plain(**moment),
         other => to_text(other, true),
     }
 }
@@ -59,11 +61,23 @@ pub fn number_text(number: &Number, readable: bool) -> String {
         Number::Int(value) => value.to_string(),
         Number::Big(value) => format!("{value}{}", if readable { "N" } else { "" }),
         Number::Ratio(value) => format!("{}/{}", value.numer(), value.denom()),
-        Number::Float(value) if readable && !value.is_finite() => double::symbolic(f64::from(*value)),
-        Number::Double(value) if readable && !value.is_finite() => double::symbolic(*value),
-        Number::Float(value) => double::float(*value),
-        Number::Double(value) => double::double(*value),
+        Number::Float(value) if readable && !value.is_finite() => symbolic(f64::from(*value)),
+        Number::Double(value) if readable && !value.is_finite() => symbolic(*value),
+        Number::Float(value) => JavaSingle(*value).to_string(),
+        Number::Double(value) => JavaDouble(*value).to_string(),
     }
+}
+
+/// What the reader understands as an infinity or as no number: `##Inf`, `##-Inf`, `##NaN`.
+fn symbolic(value: f64) -> String {
+    let name = if value.is_nan() {
+        "NaN"
+    } else if value > 0.0 {
+        "Inf"
+    } else {
+        "-Inf"
+    };
+    format!("##{name}")
 }
 
 struct Printer {
@@ -134,7 +148,7 @@ impl Printer {
             }
             Value::Class(class) => self.to.push_str(class.name),
             Value::Namespace(name) => self.plain(format_args!("#<Namespace {name}>")),
-            Value::Moment(instant) => self.plain(format_args!("#inst \"{}\"", double::moment(**instant))),
+            Value::Moment(instant) => self.plain(format_args!("#inst \"{}\"", moment::iso(**instant))),
         }
     }
 

@@ -21,6 +21,8 @@ use crate::value::Value;
 pub struct Query {
     tree: Tree,
     root: Node,
+    /// Regular expressions in it.
+    patterns: usize,
 }
 
 #[derive(Debug)]
@@ -65,7 +67,12 @@ impl Query {
         if patterns > PATTERNS_MAX {
             return Err(QueryError::new(0, format!("more than {PATTERNS_MAX} regular expressions")));
         }
-        Ok(Query { tree, root })
+        Ok(Query { tree, root, patterns })
+    }
+
+    /// Number of its regular expressions.
+    pub fn patterns(&self) -> usize {
+        self.patterns
     }
 
     /// Its tree.

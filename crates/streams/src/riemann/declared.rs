@@ -194,6 +194,8 @@ pub enum Output {
         transport: Transport,
         /// Its TLS, if any.
         tls: Option<TlsFiles>,
+        /// Accept certificates of `ca-cert` with any name.
+        skip_hostname_check: bool,
     },
     /// Requests to an HTTP server.
     Post(Box<Post>),
@@ -212,6 +214,8 @@ pub struct Post {
     pub headers: Vec<(ArcStr, ArcStr)>,
     /// What a request contains.
     pub form: PostForm,
+    /// Whether it notifies people: what is queued for it outlives the process.
+    pub is_notification: bool,
 }
 
 /// The server of a `mailer` (spec riemann §14.2).
@@ -286,7 +290,7 @@ pub struct Note {
 }
 
 /// See the module's header.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Declared {
     /// The top-level streams, in the order in which events pass them.
     pub top: Vec<Top>,

@@ -86,6 +86,9 @@ pub(super) fn drain(graph: &mut Graph) {
         // Logged and counted; no client waits for it.
         let _threw = stream(graph, event);
     }
+    if !graph.has_caught() {
+        return;
+    }
     let (caught, more) = graph.take_caught();
     for caught in caught {
         graph.surroundings.figures.threw += 1;

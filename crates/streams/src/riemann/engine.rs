@@ -20,7 +20,7 @@ use super::testing::recorded::Testing;
 use super::watching::{WatchError, WatchId};
 use super::{dispatch, lints, namespaces, services};
 use crate::event::Event;
-use crate::graph::{self, Graph, Identity, NodeId};
+use crate::graph::{self, Graph, Identity, Limit, NodeId};
 use crate::index::{self, Index, Progress, Search, SearchLimits};
 use crate::language::budget::{self, Budget};
 use crate::language::error::Outcome;
@@ -29,11 +29,8 @@ use crate::language::host::{Host, Level};
 use crate::language::load::LoadError;
 use crate::language::machine::Machine;
 use crate::position::Position;
-use crate::query::{Query, QueryError};
+use crate::query::Query;
 use crate::value::Value;
-
-/// Compiled queries that are kept (spec riemann §5.5).
-const QUERIES_MAX: usize = 64;
 
 /// How a config is loaded.
 #[derive(Clone, Copy, Debug)]
@@ -67,26 +64,13 @@ impl Setup {
     };
 }
 
-/// Why a query has no result.
-#[derive(Debug, thiserror::Error)]
-pub enum SearchError {
-    /// The config has no index.
-    #[error("no index")]
-    NoIndex,
-    /// The text is no query.
-    #[error("{0}")]
-    Query(#[from] QueryError),
-}
-
 /// See the module's header.
 #[derive(Debug)]
 pub struct Engine {
     pub(super) graph: Graph,
     interner: Interner,
-    /// The queries of late, the latest last.
-    queries: Vec<(Box<str>, Arc<Query>)>,
     /// The streams of the config, by what they are when it is loaded again.
-    identities: Vec<(Identity, NodeId)>,
+    pub(super) identities: Vec<(Identity, NodeId)>,
     /// The checkpoint under way.
     saving: Option<Saving>,
     /// Whether something came since the last checkpoint began.
@@ -125,6 +109,9 @@ impl Engine {
             graph.surroundings.declared.note(at, text);
         }
         graph.surroundings.declared.is_loaded = true;
+        if !setup.testing {
+            graph.evaluation.host.close_files();
+        }
         graph.evaluation.event_limits = setup.event;
         graph.evaluation.budget = Budget::new(setup.event);
         if !setup.testing {
@@ -133,24 +120,12 @@ impl Engine {
         let top: Vec<NodeId> = graph.surroundings.declared.top.iter().map(|top| top.node).collect();
         let nodes: Vec<NodeId> = graph.nodes().collect();
         let identities = graph.identities(&top, &nodes);
-        Ok(Engine {
-            graph,
-            interner: Interner::new(setup.seed),
-            queries: Vec::new(),
-            identities,
-            saving: None,
-            is_changed: true,
-        })
+        Ok(Engine { graph, interner: Interner::new(setup.seed), identities, saving: None, is_changed: true })
     }
 
     /// What the config has declared.
     pub fn declared(&self) -> &Declared {
         &self.graph.surroundings.declared
-    }
-
-    /// The same, of a config that will not run.
-    pub fn into_declared(self) -> Declared {
-        self.graph.surroundings.declared
     }
 
     /// The server's clock, in microseconds since 1970.
@@ -230,6 +205,11 @@ impl Engine {
         dispatch::advance(&mut self.graph, now_us, max)
     }
 
+    /// The clock will be at that time: see [`Graph::step_clock`]. For clocks of machines, before [`Engine::advance`].
+    pub fn step_clock(&mut self, now_us: i64) {
+        self.graph.step_clock(now_us);
+    }
+
     /// When the next timer is due, in microseconds.
     pub fn next_due_us(&self) -> Option<i64> {
         self.graph.next_due_us()
@@ -250,22 +230,17 @@ impl Engine {
         self.graph.evaluation.host.take_lines()
     }
 
-    /// Begins a search of the index.
-    ///
-    /// # Errors
-    /// If the text is no query, or there is no index.
-    pub fn search(&mut self, text: &str, limits: SearchLimits) -> Result<Search, SearchError> {
-        let Some(index) = &self.graph.surroundings.index else { return Err(SearchError::NoIndex) };
-        let query = compiled(&mut self.queries, text)?;
-        Ok(Search::new(&query, index, limits))
+    /// Begins a search of the index; none without an index.
+    pub fn search(&self, query: &Arc<Query>, limits: SearchLimits) -> Option<Search> {
+        self.index().map(|index| Search::new(query, index, limits))
     }
 
-    /// From now on, events of that channel that match the query are effects, [`Effect::Published`].
+    /// From now on, events of that channel that match the query are effects, [`Effect::Published`], until it is ended by its owner or by
+    /// [`Effect::WatchEnded`].
     ///
     /// # Errors
-    /// If the text is no query, or there are too many.
-    pub fn watch(&mut self, channel: &str, text: &str) -> Result<WatchId, WatchError> {
-        let query = compiled(&mut self.queries, text)?;
+    /// If there are too many.
+    pub fn watch(&mut self, channel: &str, query: Arc<Query>) -> Result<WatchId, WatchError> {
         self.graph.surroundings.watches.add(channel, query)
     }
 
@@ -306,13 +281,14 @@ impl Engine {
     /// Adds the next bytes: of so many forks of `by` or events of the index, at most. None if more is to come, or the number of records.
     pub fn save_slice(&mut self, most: usize, to: &mut Vec<u8>) -> Option<u64> {
         let Some(mut saving) = self.saving.take() else { return Some(0) };
-        match saving.slice(&self.graph, most, to) {
-            true => Some(saving.records()),
-            false => {
-                self.saving = Some(saving);
-                None
-            }
+        if !saving.slice(&self.graph, most, to) {
+            self.saving = Some(saving);
+            return None;
         }
+        let sums = saving.sums();
+        self.graph.count(Limit::StateTooLarge, sums.too_large);
+        self.graph.count(Limit::CheckpointFull, sums.left_out);
+        Some(sums.records)
     }
 
     /// Takes back what the streams and the index had when a checkpoint was made, before the first event.
@@ -351,18 +327,4 @@ impl Engine {
     pub fn var(&self, namespace: &str, name: &str) -> Option<Value> {
         self.graph.evaluation.world.intern(&ArcStr::from(namespace), &ArcStr::from(name)).get()
     }
-}
-
-/// A query that was compiled lately, or is compiled now.
-fn compiled(queries: &mut Vec<(Box<str>, Arc<Query>)>, text: &str) -> Result<Arc<Query>, QueryError> {
-    let known = queries.iter().position(|(known, _)| **known == *text);
-    let (text, query) = match known {
-        Some(at) => queries.remove(at),
-        None => (text.into(), Arc::new(Query::new(text)?)),
-    };
-    if queries.len() == QUERIES_MAX {
-        queries.remove(0);
-    }
-    queries.push((text, Arc::clone(&query)));
-    Ok(query)
 }

@@ -1,7 +1,6 @@
-//! The files of a config, and whatever else it asked of the world while it was loaded: recorded once, where files are read, and
-//! answered from the record in the thread that runs it.
+//! The files of a config, and whatever else it asked of the world while it was loaded: recorded once, where files are read.
 //!
-//! So a config that was checked is the one that runs, and running it needs no files.
+//! The record says whether a config has changed, and it can be evaluated again without files.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -81,10 +80,10 @@ impl Recorded {
         }
     }
 
-    /// A host that records what a reader answers. The record can be taken when the config is loaded.
-    pub fn recording(main: &str, mut reader: Box<dyn Reader>) -> (Recorded, Arc<Mutex<Files>>) {
+    /// A host that records what a reader answers, until the config is loaded. The record can be taken then.
+    pub fn recording(main: &str, mut reader: Box<dyn Reader>, seed: u64) -> (Recorded, Arc<Mutex<Files>>) {
         let files = Files { main: main.to_owned(), host_name: reader.host_name(), ..Files::default() };
-        let recorded = Recorded { reader: Some(reader), ..Recorded::new(files, 0) };
+        let recorded = Recorded { reader: Some(reader), ..Recorded::new(files, seed) };
         let files = Arc::clone(&recorded.files);
         (recorded, files)
     }
@@ -165,6 +164,10 @@ impl Host for Recorded {
         self.lines.push((level, text[..end].to_owned()));
     }
 
+    fn close_files(&mut self) {
+        self.reader = None;
+    }
+
     fn take_lines(&mut self) -> (Vec<(Level, String)>, u64) {
         (std::mem::take(&mut self.lines), std::mem::take(&mut self.lines_lost))
     }
@@ -203,8 +206,11 @@ mod tests {
 
     #[test]
     fn a_record_answers_as_the_reader_did() {
-        let (mut recording, files) = Recorded::recording("a", Box::new(One));
+        let (mut recording, files) = Recorded::recording("a", Box::new(One), 1);
         let first = answers(&mut recording);
+        recording.close_files();
+        assert!(recording.read_file("c").is_err_and(|why| why.contains("loaded")));
+        assert_eq!(answers(&mut recording), first);
         let mut replayed = Recorded::new(locked(&files).clone(), 1);
         assert_eq!(answers(&mut replayed), first);
         assert!(replayed.read_file("c").is_err(), "nothing is read that was not read before");

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use arcstr::{ArcStr, literal};
+use model::limits::MAIL_RECIPIENTS_MAX;
 
 use super::declared::{Mailer, Output, OutputNumber};
 use super::options::Options;
-use super::outputs::{declare, events};
-use super::posts::native;
+use super::outputs::{declare, events, native};
 use super::surroundings::Effect;
 use crate::event::{Event, Field};
 use crate::function::Bound;
@@ -20,6 +20,7 @@ use crate::language::machine::{ANY, Machine};
 use crate::natives;
 use crate::nodes::fields;
 use crate::number::Number;
+use crate::position::Position;
 use crate::print::to_str;
 use crate::value::Value;
 
@@ -70,9 +71,9 @@ fn mailer(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
         false => arguments.to_vec(),
     };
     let options = Options::of(machine, "mailer", &merged, &known)?;
-    for missing in ["sender", "cc", "bcc", "reply-to", "message-id", "user-agent", "content-type"] {
+    for missing in ["message-id", "user-agent", "content-type"] {
         if options.get(missing).is_some() {
-            let text = format!("mailer: :{missing} has no effect yet");
+            let text = format!("mailer: :{missing} has no effect");
             machine.graph.surroundings.declared.note(options.at.clone(), text);
         }
     }
@@ -95,18 +96,57 @@ fn mailer(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
         password: options.text("pass")?,
     };
     let output = declare(machine, "mailer", Output::Mail(Box::new(what)), options.at.clone())?;
-    let function = |key: &str, default: &str| match options.get(key) {
+    let head = head(machine, &options)?;
+    let function = |key: &str| match options.get(key) {
         Some(function) => function.clone(),
-        None => native(machine, "riemann.common", default),
+        None => native(machine, "riemann.common", key),
     };
-    let from = Value::Text(options.text("from")?.unwrap_or(literal!("riemann")));
-    let held = [i64::from(output.0).into(), from, function("subject", "subject"), function("body", "body")];
+    let held = [i64::from(output.0).into(), Value::map(head), function("subject"), function("body")];
     Ok(Value::Bound(Arc::new(Bound::new(&EMAIL[0], held.into()))))
+}
+
+/// The addresses of each mail: of its sender, and of copies.
+fn head(machine: &mut Machine<'_>, options: &Options) -> Outcome<Vec<(Value, Value)>> {
+    let mut head = vec![(Value::keyword("from"), Value::Text(literal!("riemann")))];
+    for key in ["from", "sender", "reply-to", "cc", "bcc"] {
+        let Some(given) = options.get(key) else { continue };
+        let is_list = matches!(key, "cc" | "bcc");
+        let all = addresses(machine, given)
+            .map_err(|_| options.wrong(format_args!(":{key} must be an address")))?;
+        if all.len() != 1 && !is_list {
+            return Err(options.wrong(format_args!(":{key} must be one address")));
+        }
+        note_local(machine, &options.at, &all);
+        head.push((Value::keyword(key), Value::from(all.join(","))));
+    }
+    Ok(head)
+}
+
+/// The addresses of a text or of a list of texts.
+fn addresses(machine: &mut Machine<'_>, value: &Value) -> Outcome<Vec<ArcStr>> {
+    let all = match value {
+        Value::Vector(_) | Value::List(_) | Value::Seq(_) | Value::Set(_) => machine.collect(value)?,
+        one => vec![one.clone()],
+    };
+    let all = all.into_iter().map(|one| match one {
+        Value::Text(address) if !address.is_empty() => Ok(address),
+        other => Err(fields::cannot("use as the address of a recipient", &other)),
+    });
+    all.collect()
+}
+
+/// Notes addresses without a domain: they are of the machine on which the daemon runs, as for sendmail.
+fn note_local(machine: &mut Machine<'_>, at: &Position, addresses: &[ArcStr]) {
+    for address in addresses.iter().filter(|address| !address.contains('@')) {
+        let text =
+            format!("the address `{address}` has no domain: it is completed with the name of the machine");
+        machine.graph.surroundings.declared.note(at.clone(), text);
+    }
 }
 
 /// `(email "a@b" …)`, `(email ["a@b" …])`
 fn email(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    let [output, from, subject, body, to @ ..] = arguments else {
+    let [output, head, subject, body, to @ ..] = arguments else {
         return Err(EvalError::illegal_argument("(email …) needs recipients"));
     };
     let Value::Number(Number::Int(output)) = output else {
@@ -114,25 +154,31 @@ fn email(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     };
     let mut recipients = Vec::new();
     for one in to.iter() {
-        let all = match one {
-            Value::Vector(_) | Value::List(_) | Value::Seq(_) | Value::Set(_) => {
-                fields::items(one).unwrap_or_default()
-            }
-            one => vec![one.clone()],
-        };
-        for one in all {
-            match one {
-                Value::Text(address) if !address.is_empty() => recipients.push(address),
-                other => return Err(fields::cannot("use as the address of a recipient", &other)),
-            }
-        }
+        recipients.extend(addresses(machine, one)?);
     }
     if recipients.is_empty() {
         return Err(EvalError::illegal_argument("(email …) needs recipients"));
     }
+    let copies = [literal!("cc"), literal!("bcc")].map(|key| match fields::named(head, &key) {
+        Value::Text(list) => list.split(',').count(),
+        _ => 0,
+    });
+    if recipients.len() + copies.iter().sum::<usize>() > MAIL_RECIPIENTS_MAX {
+        let message =
+            format!("(email …): a mail has at most {MAIL_RECIPIENTS_MAX} recipients, :cc and :bcc included");
+        return Err(EvalError::illegal_argument(message));
+    }
+    let at = machine.here().clone();
+    note_local(machine, &at, &recipients);
+    let mut attributes = vec![(literal!("to"), Value::from(recipients.join(",")))];
+    for key in [literal!("from"), literal!("cc"), literal!("bcc"), literal!("sender"), literal!("reply-to")] {
+        let value = fields::named(head, &key).clone();
+        if !value.is_nil() {
+            attributes.push((key, value));
+        }
+    }
     let output = OutputNumber(u16::try_from(*output).unwrap_or(u16::MAX));
-    let to = ArcStr::from(recipients.join(","));
-    let node = Mails { output, from: from.clone(), to, subject: subject.clone(), body: body.clone() };
+    let node = Mails { output, attributes, subject: subject.clone(), body: body.clone() };
     Ok(Value::Stream(machine.graph.add(Box::new(node), &[])))
 }
 
@@ -140,15 +186,15 @@ fn email(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 #[derive(Debug)]
 struct Mails {
     output: OutputNumber,
-    from: Value,
-    to: ArcStr,
+    /// Sender, recipients and the like, as attributes of what the output gets.
+    attributes: Vec<(ArcStr, Value)>,
     subject: Value,
     body: Value,
 }
 
 impl Node for Mails {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
-        let all = events(value);
+        let all = events(value)?;
         let Some(first) = all.first() else { return Ok(true) };
         let mut event = Event::default();
         for field in [Field::Host, Field::Service, Field::State, Field::Time] {
@@ -157,8 +203,9 @@ impl Node for Mails {
         let list = [Value::vector(all.iter().cloned())];
         let subject = to_str(&turn.call(&self.subject, &list)?);
         let body = to_str(&turn.call(&self.body, &list)?);
-        event.set_attribute(literal!("from"), self.from.clone());
-        event.set_attribute(literal!("to"), Value::Text(self.to.clone()));
+        for (name, value) in &self.attributes {
+            event.set_attribute(name.clone(), value.clone());
+        }
         event.set_attribute(literal!("subject"), Value::from(subject));
         event.set_attribute(literal!("body"), Value::from(body));
         turn.graph().surroundings.effect(Effect::Event { output: self.output, event: event.into() });

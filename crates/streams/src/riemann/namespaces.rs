@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use arcstr::{ArcStr, literal};
 
-use super::{indexing, mailer, outputs, posts, publishing, services, testing, timing};
+use super::{
+    alerts, clients, indexing, mailer, outputs, points, posts, publishing, services, testing, timing,
+};
 use crate::language::namespace::{Named, Namespaces};
 use crate::language::world::{Library, World};
 use crate::object::reference::{Atom, Sort};
@@ -33,7 +35,6 @@ const ALIASES: &[(&str, &str)] = &[
 
 /// Names of `riemann.config` that have a namespace of their own in Riemann: files of a config require them by it.
 const HOMES: &[(&str, &[&str])] = &[
-    ("riemann.client", &["tcp-client", "udp-client", "multi-client"]),
     ("riemann.clickhouse", &["clickhouse"]),
     ("riemann.datadog", &["datadog"]),
     ("riemann.elasticsearch", &["elasticsearch", "elasticsearch-bulk"]),
@@ -81,6 +82,7 @@ const OTHER_NAMES: &[(&str, &str, &str)] =
 
 /// Names of other namespaces that a config uses without a prefix.
 const NAMES: &[(&str, &[&str])] = &[
+    ("riemann.client", &["tcp-client", "udp-client", "multi-client"]),
     ("riemann.common", &["event", "expired?"]),
     ("riemann.graphite", &["graphite-path-basic", "graphite-path-percentiles", "graphite-path-tags"]),
     ("riemann.time", &["unix-time", "linear-time", "once!", "every!"]),
@@ -99,7 +101,11 @@ pub(super) fn world() -> World {
         ("riemann.config", indexing::CONFIG),
         ("riemann.config", publishing::CONFIG),
         ("riemann.config", outputs::CONFIG),
+        ("riemann.config", clients::CONFIG),
+        ("riemann.client", clients::NATIVES),
         ("riemann.config", posts::NATIVES),
+        ("riemann.config", points::NATIVES),
+        ("riemann.config", alerts::NATIVES),
         ("riemann.config", mailer::NATIVES),
         ("riemann.streams", publishing::STREAMS),
         ("riemann.core", publishing::CORE),

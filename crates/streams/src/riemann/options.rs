@@ -130,12 +130,20 @@ impl Options {
     /// # Errors
     /// If it is something else.
     pub(super) fn port(&self, default: u16) -> Outcome<u16> {
-        match self.get("port") {
+        self.port_of("port", default)
+    }
+
+    /// A port, by another option.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub(super) fn port_of(&self, key: &str, default: u16) -> Outcome<u16> {
+        match self.get(key) {
             None => Ok(default),
             Some(Value::Number(Number::Int(port))) => {
-                u16::try_from(*port).map_err(|_| self.wrong(":port must be from 0 to 65535"))
+                u16::try_from(*port).map_err(|_| self.wrong(format_args!(":{key} must be from 0 to 65535")))
             }
-            Some(_) => Err(self.wrong(":port must be a whole number")),
+            Some(_) => Err(self.wrong(format_args!(":{key} must be a whole number"))),
         }
     }
 

@@ -4,16 +4,18 @@
 
 use std::fmt::Write as _;
 
-use arcstr::{ArcStr, literal};
+use arcstr::literal;
 
 use super::declared::{DECLARED_MAX, Output, OutputNumber, Placed};
 use super::options::Options;
 use super::record;
 use super::services::{transport, undeclared};
 use super::surroundings::Effect;
+use crate::effort;
 use crate::graph::{Node, Turn};
 use crate::language::error::{EvalError, Outcome};
 use crate::language::machine::{ANY, Machine};
+use crate::language::namespace::Entry;
 use crate::natives;
 use crate::nodes::fields;
 use crate::number::Number;
@@ -85,31 +87,44 @@ fn graphite(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     let (port, transport) = (options.port(2003)?, transport(&options)?);
     let path = match options.get("path") {
         Some(path) => path.clone(),
-        None => default_path(machine),
+        None => native(machine, "riemann.graphite", "graphite-path-percentiles"),
     };
     let at = options.at.clone();
     let output = declare(machine, "graphite", Output::Graphite { host, port, transport }, at)?;
     Ok(Value::Stream(machine.graph.add(Box::new(Points { output, path }), &[])))
 }
 
-/// `graphite-path-percentiles`
-fn default_path(machine: &Machine<'_>) -> Value {
-    let namespaces = machine.world.namespaces();
-    let found = namespaces.find("riemann.graphite", "graphite-path-percentiles");
-    match found.map(|named| &named.entry) {
-        Some(crate::language::namespace::Entry::Native(native)) => Value::Native(native),
-        _ => unreachable!("the namespace riemann.graphite has it"),
+/// A function of Staunch's own.
+pub(super) fn native(machine: &Machine<'_>, namespace: &str, name: &str) -> Value {
+    match machine.world.namespaces().find(namespace, name).map(|named| &named.entry) {
+        Some(Entry::Native(native)) => Value::Native(native),
+        _ => unreachable!("the namespace {namespace} has {name}"),
     }
 }
 
 /// The events of a value: one, or those of a vector.
-pub(super) fn events(value: &Value) -> Vec<Value> {
+///
+/// # Errors
+/// If there are more values in it than one event may lead to: vectors can share their parts.
+pub(super) fn events(value: &Value) -> Outcome<Vec<Value>> {
+    let mut events = Vec::new();
+    gather(value, &mut events)?;
+    Ok(events)
+}
+
+fn gather(value: &Value, events: &mut Vec<Value>) -> Outcome<()> {
+    if !effort::spend(1) {
+        return Err(EvalError::too_many_steps());
+    }
     match value {
         Value::Vector(_) | Value::List(_) | Value::Seq(_) => {
-            fields::items(value).unwrap_or_default().iter().flat_map(events).collect()
+            fields::items(value).unwrap_or_default().iter().try_for_each(|value| gather(value, events))
         }
-        Value::Nil => Vec::new(),
-        event => vec![event.clone()],
+        Value::Nil => Ok(()),
+        event => {
+            events.push(event.clone());
+            Ok(())
+        }
     }
 }
 
@@ -122,7 +137,7 @@ struct Points {
 
 impl Node for Points {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
-        for event in events(value) {
+        for event in events(value)? {
             let Some(metric) = fields::metric(&event)?.cloned() else { continue };
             let path = to_str(&turn.call(&self.path, std::slice::from_ref(&event))?);
             let time_s = match fields::time(&event)? {
@@ -168,21 +183,10 @@ struct Events {
 
 impl Node for Events {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
-        for mut event in events(value) {
+        for mut event in events(value)? {
             let event = record::take_event(&mut event).ok_or_else(|| fields::cannot("send", &event))?;
             turn.graph().surroundings.effect(Effect::Event { output: self.output, event });
         }
         Ok(true)
-    }
-}
-
-/// The name of an output, for messages.
-pub fn name_of(output: &Output) -> ArcStr {
-    match output {
-        Output::Graphite { .. } => literal!("graphite"),
-        Output::Riemann { .. } => literal!("riemann"),
-        Output::Post(_) => literal!("http"),
-        Output::Mail(_) => literal!("mailer"),
-        Output::Named(name) => name.clone(),
     }
 }

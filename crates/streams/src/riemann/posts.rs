@@ -5,21 +5,23 @@
 //! output has connections, retries and the account. Not here: `influxdb`'s lines, which the output writes.
 
 use arcstr::{ArcStr, literal};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use siphasher::sip128::SipHasher13;
 
 use super::declared::{Output, OutputNumber, Post, PostForm, TimeUnit};
-use super::json;
 use super::options::Options;
-use super::outputs::{declare, events};
+use super::outputs::{declare, events, native};
+use super::points;
 use super::record;
 use super::surroundings::Effect;
 use crate::event::{Event, Field};
 use crate::graph::{Node, Turn};
-use crate::language::error::{EvalError, Outcome};
+use crate::json::charged;
+use crate::json::write::{Style, write, write_object};
+use crate::language::error::Outcome;
 use crate::language::machine::{ANY, Machine};
-use crate::language::namespace::Entry;
 use crate::natives;
 use crate::nodes::fields;
-use crate::object::class;
 use crate::print::to_str;
 use crate::value::Value;
 
@@ -41,7 +43,7 @@ natives! {
 }
 
 /// How events become the body of a request.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Body {
     /// The output writes it; these tags are added to each event.
     InfluxDb {
@@ -68,6 +70,45 @@ enum Body {
         formatter: Value,
     },
     OpsgenieResolve,
+    /// That of a service in another file.
+    Other(Box<dyn Form>),
+}
+
+impl Body {
+    /// Whether it notifies people.
+    fn is_notification(&self) -> bool {
+        match self {
+            Body::InfluxDb { .. } | Body::Elasticsearch { .. } | Body::Datadog => false,
+            Body::Slack { .. }
+            | Body::PagerDuty { .. }
+            | Body::OpsgenieTrigger { .. }
+            | Body::OpsgenieResolve => true,
+            Body::Other(form) => form.is_notification(),
+        }
+    }
+}
+
+/// How the events of a push become requests.
+pub(super) trait Form: std::fmt::Debug + Send {
+    /// The requests, in their order. What `turn` is for: the config's formatters.
+    ///
+    /// # Errors
+    /// What a formatter throws, or events that cannot be written.
+    fn requests(&self, events: &[Value], turn: &mut Turn<'_>) -> Outcome<Vec<Request>>;
+
+    /// Whether they notify people.
+    fn is_notification(&self) -> bool;
+}
+
+/// A request for an output.
+#[derive(Debug)]
+pub(super) struct Request {
+    /// The event that it is about, or the first one.
+    pub(super) of: Value,
+    /// Its body.
+    pub(super) body: String,
+    /// The part of the URL that depends on the event.
+    pub(super) path: Option<String>,
 }
 
 /// A stream that posts.
@@ -79,11 +120,17 @@ struct Posts {
 
 impl Node for Posts {
     fn push(&mut self, value: &mut Value, turn: &mut Turn<'_>) -> Outcome<bool> {
-        let all = events(value);
+        let all = events(value)?;
         if let Body::Slack { formatter, common, words } = &self.body {
             if let Some(first) = all.first() {
                 let body = slack_body(&all, (formatter, common, words), turn)?;
                 self.send(first, body, None, turn)?;
+            }
+            return Ok(true);
+        }
+        if let Body::Other(form) = &self.body {
+            for Request { of, body, path } in form.requests(&all, turn)? {
+                self.send(&of, body, path, turn)?;
             }
             return Ok(true);
         }
@@ -96,7 +143,7 @@ impl Node for Posts {
                 Body::Elasticsearch { suffix, formatter } => {
                     (document(&event, formatter, turn)?, Some(moment(&event, suffix)))
                 }
-                Body::Datadog => match series(&event)? {
+                Body::Datadog => match series(&event, turn)? {
                     Some(body) => (body, None),
                     None => continue,
                 },
@@ -107,8 +154,11 @@ impl Node for Posts {
                     (alert_event(&event, (key, action), (formatter, more), turn)?, None)
                 }
                 Body::OpsgenieTrigger { formatter } => (alert(&event, formatter, turn)?, None),
-                Body::OpsgenieResolve => ("{}".to_owned(), Some(alias(&event))),
-                Body::Slack { .. } => continue,
+                Body::OpsgenieResolve => {
+                    let close = format!("/{}/close?identifierType=alias", alias(&event));
+                    ("{}".to_owned(), Some(close))
+                }
+                Body::Slack { .. } | Body::Other(_) => continue,
             };
             self.send(&event, body, path, turn)?;
         }
@@ -151,18 +201,44 @@ fn post_with(
     form: PostForm,
     body: Body,
 ) -> Outcome {
-    let what = Output::Post(Box::new(Post { url: url.into(), headers, form }));
-    let output = declare(machine, options.function, what, options.at.clone())?;
+    let what = Post { url: url.into(), headers, form, is_notification: body.is_notification() };
+    let output = declare(machine, options.function, Output::Post(Box::new(what)), options.at.clone())?;
     Ok(Value::Stream(machine.graph.add(Box::new(Posts { output, body }), &[])))
 }
 
+/// A stream that posts what a form makes of its events.
+pub(super) fn post_form(
+    machine: &mut Machine<'_>,
+    options: &Options,
+    (url, headers): (String, Vec<(ArcStr, ArcStr)>),
+    form: Box<dyn Form>,
+) -> Outcome {
+    post_with(machine, options, (url, headers), PostForm::Body, Body::Other(form))
+}
+
+/// An output of requests, for streams that are made later.
+pub(super) fn declare_post(
+    machine: &mut Machine<'_>,
+    options: &Options,
+    (url, headers): (String, Vec<(ArcStr, ArcStr)>),
+    is_notification: bool,
+) -> Outcome<OutputNumber> {
+    let what = Post { url: url.into(), headers, form: PostForm::Body, is_notification };
+    declare(machine, options.function, Output::Post(Box::new(what)), options.at.clone())
+}
+
+/// A stream to such an output.
+pub(super) fn stream_to(machine: &mut Machine<'_>, output: OutputNumber, form: Box<dyn Form>) -> Value {
+    Value::Stream(machine.graph.add(Box::new(Posts { output, body: Body::Other(form) }), &[]))
+}
+
 /// A text that must be there.
-fn needed(options: &Options, key: &str) -> Outcome<ArcStr> {
+pub(super) fn needed(options: &Options, key: &str) -> Outcome<ArcStr> {
     options.text(key)?.ok_or_else(|| options.wrong(format_args!(":{key} is missing")))
 }
 
 /// A text, a keyword or its default.
-fn word(options: &Options, key: &str, default: &'static str) -> Outcome<String> {
+pub(super) fn word(options: &Options, key: &str, default: &'static str) -> Outcome<String> {
     match options.get(key) {
         None => Ok(default.to_owned()),
         Some(Value::Text(word) | Value::Keyword(word)) => Ok(word.to_string()),
@@ -188,29 +264,25 @@ fn influxdb(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
         "insecure",
     ];
     let options = Options::of(machine, "influxdb", arguments, &known)?;
-    if word(&options, "version", "deprecated")? != "deprecated" {
-        return Err(EvalError::throw(
-            &class::UNSUPPORTED,
-            "influxdb: only :version :deprecated is built".to_owned(),
-        ));
-    }
+    let is_new = match &*word(&options, "version", "deprecated")? {
+        "deprecated" => false,
+        "new-stream" => true,
+        _ => return Err(options.wrong(":version must be :deprecated or :new-stream")),
+    };
     if options.is_set("insecure") {
         return Err(options.wrong(":insecure is refused: certificates are always verified"));
     }
-    let (unit, precision) = match &*word(&options, "precision", "seconds")? {
-        "seconds" => (TimeUnit::Seconds, "s"),
-        "milliseconds" => (TimeUnit::Milliseconds, "ms"),
-        "microseconds" => (TimeUnit::Microseconds, "u"),
-        _ => return Err(options.wrong(":precision must be :seconds, :milliseconds or :microseconds")),
-    };
     let host = word(&options, "host", "localhost")?;
     let scheme = word(&options, "scheme", "http")?;
+    if is_new {
+        let place = format!("{scheme}://{host}:{}/write?{{{{{PATH}|encoded}}}}", options.port(8086)?);
+        return points::new_stream(machine, &options, place);
+    }
+    let (unit, precision) = precision(&options)?;
     let db = word(&options, "db", "riemann")?;
     let mut url =
         format!("{scheme}://{host}:{}/write?db={}&precision={precision}", options.port(8086)?, encoded(&db));
-    for (key, parameter) in
-        [("retention", "rp"), ("consistency", "consistency"), ("username", "u"), ("password", "p")]
-    {
+    for (key, parameter) in PARAMETERS {
         if let Some(Value::Text(value) | Value::Keyword(value)) = options.get(key) {
             url.push_str(&format!("&{parameter}={}", encoded(value)));
         }
@@ -232,8 +304,22 @@ fn influxdb(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     post(machine, &options, url, form, Body::InfluxDb { tags })
 }
 
+/// Options that are parameters of a write to InfluxDB, with their names there.
+pub(super) const PARAMETERS: [(&str, &str); 4] =
+    [("retention", "rp"), ("consistency", "consistency"), ("username", "u"), ("password", "p")];
+
+/// `:precision`, and its name in a URL.
+pub(super) fn precision(options: &Options) -> Outcome<(TimeUnit, &'static str)> {
+    match &*word(options, "precision", "seconds")? {
+        "seconds" => Ok((TimeUnit::Seconds, "s")),
+        "milliseconds" => Ok((TimeUnit::Milliseconds, "ms")),
+        "microseconds" => Ok((TimeUnit::Microseconds, "u")),
+        _ => Err(options.wrong(":precision must be :seconds, :milliseconds or :microseconds")),
+    }
+}
+
 /// Of a keyword without its colon.
-fn name_of(value: &Value) -> String {
+pub(super) fn name_of(value: &Value) -> String {
     match value {
         Value::Keyword(name) => name.to_string(),
         other => to_str(other),
@@ -256,31 +342,41 @@ fn elasticsearch(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome 
         "timeout",
     ];
     let options = Options::of(machine, "elasticsearch", given, &known)?;
-    if options.get("username").is_some() {
-        let what = "for a user, write an output of type `http` and use (staunch/output \"NAME\")";
-        return Err(options.wrong(format_args!(":username is not built: {what}")));
-    }
     let endpoint = word(&options, "es-endpoint", "http://127.0.0.1:9200")?;
     let (index, kind) = (word(&options, "es-index", "riemann")?, word(&options, "type", "event")?);
-    let suffix = word(&options, "index-suffix", "-yyyy.MM.dd")?;
-    let suffix = suffix
-        .replace('%', "%%")
-        .replace("yyyy", "%Y")
-        .replace("MM", "%m")
-        .replace("dd", "%d")
-        .replace("HH", "%H");
-    if suffix
-        .replace("%Y", "")
-        .replace("%m", "")
-        .replace("%d", "")
-        .replace("%H", "")
-        .contains(|c: char| c.is_ascii_alphabetic())
-    {
-        return Err(options.wrong(":index-suffix can have yyyy, MM, dd and HH"));
-    }
+    let suffix = index_suffix(&options)?;
     let url =
         format!("{}/{}{{{{{PATH}}}}}/{}", endpoint.trim_end_matches('/'), encoded(&index), encoded(&kind));
-    post(machine, &options, url, PostForm::Body, Body::Elasticsearch { suffix, formatter })
+    let headers = login(&options)?.into_iter().collect();
+    post_with(machine, &options, (url, headers), PostForm::Body, Body::Elasticsearch { suffix, formatter })
+}
+
+/// `:index-suffix`, a pattern of Joda, as a format of jiff.
+pub(super) fn index_suffix(options: &Options) -> Outcome<String> {
+    let suffix = word(options, "index-suffix", "-yyyy.MM.dd")?;
+    const PATTERNS: [(&str, &str); 4] = [("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H")];
+    let (mut format, mut rest) = (suffix.replace('%', "%%"), suffix);
+    for (pattern, of_jiff) in PATTERNS {
+        format = format.replace(pattern, of_jiff);
+        rest = rest.replace(pattern, "");
+    }
+    if rest.contains(|c: char| c.is_ascii_alphabetic()) {
+        return Err(options.wrong(":index-suffix can have yyyy, MM, dd and HH"));
+    }
+    Ok(format)
+}
+
+/// The header of `:username` and `:password`; none without a user.
+pub(super) fn login(options: &Options) -> Outcome<Option<(ArcStr, ArcStr)>> {
+    let Some(user) = options.text("username")? else { return Ok(None) };
+    let password = options.text("password")?.unwrap_or_default();
+    Ok(Some(basic(&user, &password)))
+}
+
+/// The header that names a user to an HTTP server.
+pub(super) fn basic(user: &str, password: &str) -> (ArcStr, ArcStr) {
+    let both = data_encoding::BASE64.encode(format!("{user}:{password}").as_bytes());
+    (literal!("Authorization"), arcstr::format!("Basic {both}"))
 }
 
 fn datadog(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
@@ -320,14 +416,8 @@ fn slack(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 }
 
 /// The header of the body of a form.
-const FORM: (ArcStr, ArcStr) = (literal!("Content-Type"), literal!("application/x-www-form-urlencoded"));
-
-pub(super) fn native(machine: &Machine<'_>, namespace: &str, name: &str) -> Value {
-    match machine.world.namespaces().find(namespace, name).map(|named| &named.entry) {
-        Some(Entry::Native(native)) => Value::Native(native),
-        _ => unreachable!("the namespace {namespace} has {name}"),
-    }
-}
+pub(super) const FORM: (ArcStr, ArcStr) =
+    (literal!("Content-Type"), literal!("application/x-www-form-urlencoded"));
 
 fn pagerduty(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     let keyword = Value::Keyword(literal!("service-key"));
@@ -363,50 +453,66 @@ fn opsgenie(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     let options = Options::of(machine, "opsgenie", arguments, &["api-key", "body-fn"])?;
     let headers =
         vec![(literal!("Authorization"), ArcStr::from(format!("GenieKey {}", needed(&options, "api-key")?)))];
-    let url = "https://api.opsgenie.com/v2/alerts".to_owned();
+    // Both streams have one output, so that no alert is closed before it is opened.
+    let url = format!("https://api.opsgenie.com/v2/alerts{{{{{PATH}|encoded}}}}");
     let formatter = options.get("body-fn").cloned().unwrap_or_default();
-    let close = format!("{url}/{{{{{PATH}}}}}/close?identifierType=alias");
     let trigger = Body::OpsgenieTrigger { formatter };
-    let trigger = post_with(machine, &options, (url, headers.clone()), PostForm::Body, trigger)?;
-    let resolve = post_with(machine, &options, (close, headers), PostForm::Body, Body::OpsgenieResolve)?;
+    let trigger = post_with(machine, &options, (url.clone(), headers.clone()), PostForm::Body, trigger)?;
+    let resolve = post_with(machine, &options, (url, headers), PostForm::Body, Body::OpsgenieResolve)?;
     Ok(Value::map([
         (Value::Keyword(literal!("trigger")), trigger),
         (Value::Keyword(literal!("resolve")), resolve),
     ]))
 }
 
-/// A JSON object of the members that are not nil, and of those of a map, which count where both have one.
-fn object(members: &[(&str, Value)], more: &Value) -> String {
-    let given: Vec<(String, Value)> = match more {
-        Value::Map(more) => more.iter().map(|(key, value)| (name_of(key), value.clone())).collect(),
+/// A JSON object of the members that are not nil, and of those of a map, which count where both have one; within the budget.
+///
+/// # Errors
+/// If it is too long, or a value has no JSON.
+pub(super) fn object(members: &[(&str, Value)], more: &Value, turn: &mut Turn<'_>) -> Outcome<String> {
+    let given: Vec<(String, &Value)> = match more {
+        Value::Map(more) => more.iter().map(|(key, value)| (name_of(key), value)).collect(),
         _ => Vec::new(),
     };
     let is_own = |name: &str| !given.iter().any(|(other, _)| other == name);
     let own = members.iter().filter(|(name, value)| !value.is_nil() && is_own(name));
-    let own: Vec<(String, Value)> = own.map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    let mut out = String::new();
-    json::push_members(own.into_iter().chain(given), &mut out);
-    out
+    let own = own.map(|(name, value)| (*name, value));
+    let all = own.chain(given.iter().map(|(name, value)| (name.as_str(), *value)));
+    charged(&mut turn.graph().evaluation.budget, |bytes_max| write_object(all, Style::plain(bytes_max)))
 }
 
-fn field(event: &Value, field: Field) -> Value {
+/// The JSON of a value, within the budget.
+///
+/// # Errors
+/// If it is too long, or a value has no JSON.
+pub(super) fn json_of(value: &Value, turn: &mut Turn<'_>) -> Outcome<String> {
+    charged(&mut turn.graph().evaluation.budget, |bytes_max| write(value, Style::plain(bytes_max)))
+}
+
+/// A map with keywords of the members that are not nil.
+fn map(members: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    let members = members.into_iter().filter(|(_, value)| !value.is_nil());
+    Value::map(members.map(|(name, value)| (Value::keyword(name), value)))
+}
+
+pub(super) fn field(event: &Value, field: Field) -> Value {
     fields::get(event, field).clone()
 }
 
 /// `2023-11-14T22:13:20.000Z`, or in another format; empty without a time.
-fn moment(event: &Value, format: &str) -> String {
+pub(super) fn moment(event: &Value, format: &str) -> String {
     let time = fields::get(event, Field::Time).as_number().map(fields::to_us);
     let moment = time.and_then(|us| jiff::Timestamp::from_microsecond(us).ok());
     moment.map_or_else(String::new, |moment| moment.strftime(format).to_string())
 }
 
-const ISO: &str = "%Y-%m-%dT%H:%M:%S.000Z";
+pub(super) const ISO: &str = "%Y-%m-%dT%H:%M:%S.000Z";
 
 /// What the formatter makes of an event; nil without one.
-fn formatted(event: &Value, formatter: &Value, turn: &mut Turn<'_>) -> Outcome {
+pub(super) fn formatted(event: &Value, formatter: &Value, turn: &mut Turn<'_>) -> Outcome {
     match formatter {
         Value::Nil => Ok(Value::Nil),
-        formatter => turn.call(formatter, std::slice::from_ref(event)),
+        formatter => turn.value_of(formatter, std::slice::from_ref(event)),
     }
 }
 
@@ -420,24 +526,22 @@ fn document(event: &Value, formatter: &Value, turn: &mut Turn<'_>) -> Outcome<St
         ("tags", field(event, Field::Tags)),
         ("@timestamp", Value::from(moment(event, ISO))),
     ];
-    Ok(object(&members, &more))
+    object(&members, &more, turn)
 }
 
 /// None without a metric.
-fn series(event: &Value) -> Outcome<Option<String>> {
-    let Some(metric) = fields::metric(event)? else { return Ok(None) };
+fn series(event: &Value, turn: &mut Turn<'_>) -> Outcome<Option<String>> {
+    let Some(metric) = fields::metric(event)?.cloned() else { return Ok(None) };
     let time_s = fields::time(event)?.map_or(0, fields::to_us).div_euclid(1_000_000);
-    let mut number = String::new();
-    json::push(&Value::Number(metric.clone()), &mut number);
-    let members = [
+    let point = Value::vector([time_s.into(), Value::Number(metric)]);
+    let one = map([
+        ("points", Value::vector([point])),
         ("metric", field(event, Field::Service)),
         ("type", Value::from("gauge".to_owned())),
         ("host", field(event, Field::Host)),
         ("tags", field(event, Field::Tags)),
-    ];
-    let of_event = object(&members, &Value::Nil);
-    let rest = of_event.strip_prefix('{').unwrap_or_default();
-    Ok(Some(format!("{{\"series\":[{{\"points\":[[{time_s},{number}]],{rest}]}}")))
+    ]);
+    object(&[("series", Value::vector([one]))], &Value::Nil, turn).map(Some)
 }
 
 /// The payload as a field of a form.
@@ -451,17 +555,18 @@ fn slack_body(
         Value::Nil => {
             let subject = slack_text(&to_str(&turn.call(&words[0], std::slice::from_ref(&list))?));
             let body = slack_text(&to_str(&turn.call(&words[1], std::slice::from_ref(&list))?));
-            let key = |name: &str| Value::Keyword(ArcStr::from(name));
-            let attachment = Value::map([
-                (key("fallback"), Value::from(subject.clone())),
-                (key("pretext"), Value::from(subject)),
-                (key("text"), Value::from(body)),
+            let attachment = map([
+                ("fallback", Value::from(subject.clone())),
+                ("pretext", Value::from(subject)),
+                ("text", Value::from(body)),
             ]);
-            Value::map([(key("attachments"), Value::vector([attachment]))])
+            map([("attachments", Value::vector([attachment]))])
         }
-        formatter => turn.call(formatter, &[list])?,
+        formatter => turn.value_of(formatter, &[list])?,
     };
-    Ok(format!("payload={}", encoded(&object(common, &more))))
+    let body = format!("payload={}", encoded(&object(common, &more, turn)?));
+    turn.graph().evaluation.budget.text(body.len())?;
+    Ok(body)
 }
 
 /// Slack's own escapes.
@@ -469,7 +574,7 @@ fn slack_text(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn named_state(event: &Value) -> String {
+pub(super) fn named_state(event: &Value) -> String {
     let text = |of| to_str(fields::get(event, of));
     let (host, service) = (text(Field::Host), text(Field::Service));
     format!("{host} {service} is {} ({})", text(Field::State), text(Field::Metric))
@@ -490,7 +595,7 @@ fn incident(
         ("details", event.clone()),
     ];
     let formatted = formatted(event, formatter, turn)?;
-    Ok(object(&own, if formatted.is_nil() { more } else { &formatted }))
+    object(&own, if formatted.is_nil() { more } else { &formatted }, turn)
 }
 
 fn alert_event(
@@ -500,16 +605,13 @@ fn alert_event(
     turn: &mut Turn<'_>,
 ) -> Outcome<String> {
     let payload = match formatted(event, formatter, turn)? {
-        Value::Nil => {
-            let key = |name: &str| Value::Keyword(ArcStr::from(name));
-            Value::map([
-                (key("summary"), Value::from(named_state(event))),
-                (key("source"), field(event, Field::Host)),
-                (key("severity"), field(event, Field::State)),
-                (key("timestamp"), Value::from(moment(event, ISO))),
-                (key("custom_details"), event.clone()),
-            ])
-        }
+        Value::Nil => map([
+            ("summary", Value::from(named_state(event))),
+            ("source", field(event, Field::Host)),
+            ("severity", field(event, Field::State)),
+            ("timestamp", Value::from(moment(event, ISO))),
+            ("custom_details", event.clone()),
+        ]),
         payload => payload,
     };
     let members = [
@@ -518,13 +620,13 @@ fn alert_event(
         ("dedup_key", fields::named(event, &literal!("dedup-key")).clone()),
         ("payload", payload),
     ];
-    Ok(object(&members, more))
+    object(&members, more, turn)
 }
 
 fn alert(event: &Value, formatter: &Value, turn: &mut Turn<'_>) -> Outcome<String> {
     let more = formatted(event, formatter, turn)?;
-    let mut details = String::new();
-    json::push(event, &mut details);
+    let budget = &mut turn.graph().evaluation.budget;
+    let details = charged(budget, |bytes_max| write(event, Style::plain(bytes_max)))?;
     let members = [
         ("message", Value::from(named_state(event))),
         ("alias", Value::from(alias(event))),
@@ -532,7 +634,7 @@ fn alert(event: &Value, formatter: &Value, turn: &mut Turn<'_>) -> Outcome<Strin
         ("tags", field(event, Field::Tags)),
         ("source", field(event, Field::Host)),
     ];
-    Ok(object(&members, &more))
+    object(&members, &more, turn)
 }
 
 /// The same for all events of a host, a service and tags.
@@ -542,22 +644,12 @@ fn alias(event: &Value) -> String {
     tags.sort_unstable();
     let text = |of| to_str(fields::get(event, of));
     let all = format!("{}\0{}\0{}", text(Field::Host), text(Field::Service), tags.join("\0"));
-    // It must be the same in each process, and it is no secret.
-    let hash = |seed| {
-        use std::hash::BuildHasher as _;
-        foldhash::quality::FixedState::with_seed(seed).hash_one(&all)
-    };
-    format!("{:016x}{:016x}", hash(1), hash(2))
+    // The same in each process and release, and no secret.
+    format!("{:032x}", SipHasher13::new().hash(all.as_bytes()).as_u128())
 }
 
-/// Percent-encoded.
-fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            byte => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+/// Percent-encoded, but for the unreserved characters of RFC 3986.
+pub(super) fn encoded(text: &str) -> String {
+    const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, &RESERVED).to_string()
 }

@@ -1,12 +1,11 @@
 //! Channels, and events that go through all top-level streams again (spec riemann §§6.1, 10.7).
 
-use super::record;
 use super::surroundings::{Effect, SUBSCRIPTIONS_MAX};
 use super::watching::Shape;
+use super::{dispatch, record};
 use crate::event::Field;
 use crate::graph::{Graph, Node, Turn};
 use crate::language::error::{EvalError, Outcome, Reason};
-use crate::language::host::Level;
 use crate::language::machine::{ANY, Machine};
 use crate::natives;
 use crate::object::class;
@@ -58,7 +57,7 @@ fn call_rescue(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
             match machine.call(&child, &mut [event.clone()]) {
                 Ok(_) => {}
                 Err(error) if matches!(error.reason(), Reason::Thrown(_)) => {
-                    machine.host.log(Level::Warn, &format!("a stream threw: {error} ({})", error.at()));
+                    dispatch::threw(machine.graph, "a stream", event, &error);
                 }
                 // A limit ends the event, here as everywhere.
                 Err(error) => return Err(error),
@@ -108,9 +107,12 @@ fn note(graph: &mut Graph, channel: &Value, value: &Value) {
     let is_expired = matches!(event.get(Field::State), Value::Text(state) if state == "expired");
     let is_map = is_expired || !matches!(value, Value::Event(_));
     let shape = if is_map { Shape::Map } else { Shape::Record };
-    let watches = surroundings.watches.matching(channel, &event);
+    let (watches, ended) = surroundings.watches.matching(channel, &event);
     if !watches.is_empty() {
         surroundings.effect(Effect::Published { watches, event, shape });
+    }
+    if let Some(ended) = ended {
+        surroundings.effect(Effect::WatchEnded { watch: ended });
     }
 }
 

@@ -11,6 +11,7 @@ use model::{
 };
 
 use crate::event::{Event, Field};
+use crate::index::is_infinity;
 use crate::nodes::fields;
 use crate::number::Number;
 use crate::print::to_str;
@@ -87,6 +88,7 @@ impl Interner {
             let tags = tags.map(|tag| Value::Text(self.text(tag)));
             event.set(Field::Tags, Value::vector(tags));
         }
+        let mut custom = Vec::new();
         for (key, value) in record.attributes() {
             let value = self.value(value);
             match Field::of(key) {
@@ -94,8 +96,11 @@ impl Interner {
                     event.set(field, value);
                 }
                 Some(Field::Metric | Field::Tags | Field::Time | Field::Ttl) => {}
-                None => event.set_attribute(self.text(key), value),
+                None => custom.push((self.text(key), value)),
             }
+        }
+        if !custom.is_empty() {
+            event.set_attributes(custom);
         }
         event
     }
@@ -195,8 +200,10 @@ pub fn write(event: &Event, into: &mut EventsBuilder) -> Result<(), EventLimit> 
         Value::Number(time) => record.time(EventTime::Micros(fields::to_us(time))),
         _ => {}
     }
-    if let Value::Number(ttl) = event.get(Field::Ttl) {
-        record.ttl_s(ttl.as_f64() as f32);
+    match event.get(Field::Ttl) {
+        Value::Number(ttl) => record.ttl_s(ttl.as_f64() as f32),
+        ttl if is_infinity(ttl) => record.ttl_s(f32::INFINITY),
+        _ => {}
     }
     match event.get(Field::Tags) {
         Value::Nil => {}

@@ -77,33 +77,18 @@ natives! {
 
     /// Outputs that are not built yet: their names are known, so that the mistake says what is missing.
     pub(super) MISSING = {
-        "influxdb2", 0, ANY, "Not built yet.", |m, _| not_built(m, "influxdb2");
-        "elasticsearch-bulk", 0, ANY, "Not built yet.", |m, _| not_built(m, "elasticsearch-bulk");
         "logstash", 0, ANY, "Not built yet.", |m, _| not_built(m, "logstash");
-        "librato-metrics", 0, ANY, "Not built yet.", |m, _| not_built(m, "librato-metrics");
         "opentsdb", 0, ANY, "Not built yet.", |m, _| not_built(m, "opentsdb");
         "kairosdb", 0, ANY, "Not built yet.", |m, _| not_built(m, "kairosdb");
-        "prometheus", 0, ANY, "Not built yet.", |m, _| not_built(m, "prometheus");
-        "prometheus-batch", 0, ANY, "Not built yet.", |m, _| not_built(m, "prometheus-batch");
         "clickhouse", 0, ANY, "Not built yet.", |m, _| not_built(m, "clickhouse");
-        "victorops", 0, ANY, "Not built yet.", |m, _| not_built(m, "victorops");
         "sns-publisher", 0, ANY, "Not built yet.", |m, _| not_built(m, "sns-publisher");
-        "twilio", 0, ANY, "Not built yet.", |m, _| not_built(m, "twilio");
-        "mailgun", 0, ANY, "Not built yet.", |m, _| not_built(m, "mailgun");
         "hipchat", 0, ANY, "Not built yet.", |m, _| not_built(m, "hipchat");
-        "telegram", 0, ANY, "Not built yet.", |m, _| not_built(m, "telegram");
-        "pushover", 0, ANY, "Not built yet.", |m, _| not_built(m, "pushover");
-        "msteams", 0, ANY, "Not built yet.", |m, _| not_built(m, "msteams");
         "nagios", 0, ANY, "Not built yet.", |m, _| not_built(m, "nagios");
         "shinken", 0, ANY, "Not built yet.", |m, _| not_built(m, "shinken");
         "xymon", 0, ANY, "Not built yet.", |m, _| not_built(m, "xymon");
         "zabbix", 0, ANY, "Not built yet.", |m, _| not_built(m, "zabbix");
         "kafka", 0, ANY, "Not built yet.", |m, _| not_built(m, "kafka");
         "rabbitmq", 0, ANY, "Not built yet.", |m, _| not_built(m, "rabbitmq");
-        "forward", 0, ANY, "Not built yet.", |m, _| not_built(m, "forward");
-        "tcp-client", 0, ANY, "Not built yet.", |m, _| not_built(m, "tcp-client");
-        "udp-client", 0, ANY, "Not built yet.", |m, _| not_built(m, "udp-client");
-        "multi-client", 0, ANY, "Not built yet.", |m, _| not_built(m, "multi-client");
     }
 
     /// Functions of `riemann.logging`.

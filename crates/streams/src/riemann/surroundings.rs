@@ -54,6 +54,11 @@ pub enum Effect {
         /// How it is written.
         shape: Shape,
     },
+    /// A watch is no more: its query takes too much work for each event.
+    WatchEnded {
+        /// Its id.
+        watch: WatchId,
+    },
 }
 
 /// How often limits of the surroundings had an effect.

@@ -90,7 +90,8 @@ impl Node for Task {
         self.timer = None;
         match self.interval_us {
             Some(interval_us) => {
-                self.due_us = self.due_us.saturating_add(interval_us);
+                // After a step of the clock it runs once, and is on the grid of that time from then on.
+                self.due_us = timer.due_us().saturating_add(interval_us);
                 self.timer = Some(turn.repeat_timer(timer, self.due_us));
             }
             None => {

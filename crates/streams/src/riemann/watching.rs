@@ -9,13 +9,18 @@ use std::sync::Arc;
 use arcstr::ArcStr;
 
 use crate::event::Event;
-use crate::query::{Meter, Query, QueryError};
+use crate::query::{Meter, Query};
 
 /// Different queries of subscribers, at most: each event of their channel is checked against all of them.
 pub const WATCHES_MAX: usize = 1_000;
+/// Regular expressions of all of them, at most: a compiled one may take hundreds of kilobytes.
+pub const PATTERNS_MAX: usize = 500;
+/// Work for one event, at most, in steps of some ten nanoseconds. Past it the query that took most is ended, and the events after it cost
+/// less.
+pub const EVENT_STEPS_MAX: u64 = 200_000;
 
 /// A watch of an engine. Its number is never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchId(u64);
 
 /// Why a query cannot be watched.
@@ -24,9 +29,9 @@ pub enum WatchError {
     /// There are too many.
     #[error("subscribers have {WATCHES_MAX} different queries already")]
     TooMany,
-    /// The text is no query.
-    #[error("{0}")]
-    Query(#[from] QueryError),
+    /// They have too many expressions.
+    #[error("subscribers have {PATTERNS_MAX} different regular expressions already")]
+    TooManyPatterns,
 }
 
 /// How an event is written.
@@ -61,6 +66,10 @@ impl Watches {
         if self.all.len() >= WATCHES_MAX {
             return Err(WatchError::TooMany);
         }
+        let patterns = self.all.iter().map(|watch| watch.query.patterns()).sum::<usize>();
+        if patterns + query.patterns() > PATTERNS_MAX {
+            return Err(WatchError::TooManyPatterns);
+        }
         let id = WatchId(self.next);
         self.next += 1;
         self.all.push(Watch { id, channel: channel.into(), query });
@@ -77,10 +86,18 @@ impl Watches {
         self.all.is_empty()
     }
 
-    /// Those of a channel whose query an event matches.
-    pub(super) fn matching(&self, channel: &str, event: &Event) -> Vec<WatchId> {
-        let mut meter = Meter::default();
-        let mut matches = |watch: &&Watch| watch.channel == channel && watch.query.matches(event, &mut meter);
-        self.all.iter().filter(&mut matches).map(|watch| watch.id).collect()
+    /// Those of a channel whose query an event matches. If that took too much work, the one that took most is ended and returned too.
+    pub(super) fn matching(&mut self, channel: &str, event: &Event) -> (Vec<WatchId>, Option<WatchId>) {
+        let (mut meter, mut found, mut worst) = (Meter::default(), Vec::new(), None);
+        for watch in self.all.iter().filter(|watch| watch.channel == channel) {
+            let before = meter.steps;
+            if watch.query.matches(event, &mut meter) {
+                found.push(watch.id);
+            }
+            worst = worst.max(Some((meter.steps - before, watch.id)));
+        }
+        let ended = worst.filter(|_| meter.steps > EVENT_STEPS_MAX).map(|(_, id)| id);
+        ended.into_iter().for_each(|id| self.remove(id));
+        (found, ended)
     }
 }

@@ -9,6 +9,7 @@ mod pickle;
 mod stored;
 
 pub(crate) use name::replace_bad_bytes;
+pub(crate) use stored::{number, whole};
 
 pub use encoder::{Encoded, Encoder, OwnFigures};
 pub use line_prefix::LinePrefix;

@@ -30,7 +30,7 @@ fn split_last(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// A time of digits, or any number cut towards zero.
-fn whole(text: &[u8]) -> Option<i64> {
+pub(crate) fn whole(text: &[u8]) -> Option<i64> {
     // 18 digits fit into 63 bits.
     if (1..=18).contains(&text.len()) && text.iter().all(u8::is_ascii_digit) {
         return Some(text.iter().fold(0, |whole, digit| whole * 10 + i64::from(digit - b'0')));
@@ -38,7 +38,8 @@ fn whole(text: &[u8]) -> Option<i64> {
     number(text).filter(|number| number.is_finite()).map(|number| number as i64)
 }
 
-fn number(text: &[u8]) -> Option<f64> {
+/// A number, or a word for one that is not finite.
+pub(crate) fn number(text: &[u8]) -> Option<f64> {
     double(text).or_else(|| match &*text.to_ascii_lowercase() {
         b"nan" | b"-nan" | b"+nan" => Some(f64::NAN),
         b"inf" | b"+inf" | b"infinity" | b"+infinity" => Some(f64::INFINITY),

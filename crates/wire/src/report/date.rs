@@ -45,6 +45,13 @@ pub(super) fn perl_localtime(time_s: u64) -> String {
     format!("{weekday} {month} {:2} {:02}:{:02}:{:02} {:04}", c.day, c.hour, c.minute, c.second, c.year)
 }
 
+/// Java's date text in UTC: `Tue Nov 14 22:13:22 UTC 2023`.
+pub fn java_date(time_s: u64) -> String {
+    let c = Civil::at_most(time_s);
+    let (weekday, month) = (WEEKDAYS[c.weekday], MONTHS[c.month]);
+    format!("{weekday} {month} {:02} {:02}:{:02}:{:02} UTC {:04}", c.day, c.hour, c.minute, c.second, c.year)
+}
+
 /// `2023-11-14 22:13:22`, in UTC.
 pub fn numeric_date(time_s: u64) -> String {
     let c = Civil::at_most(time_s);

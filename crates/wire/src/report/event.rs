@@ -51,6 +51,13 @@ pub fn event_json_line(event: EventRef<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"}\n");
 }
 
+/// The attribute that is written as a member of this name.
+pub(crate) fn attribute_of(member: &str) -> Option<&'static str> {
+    let others = [(attribute::KIND, "kind"), (attribute::CONTAINER_ID, "container")];
+    let mut all = BEFORE_TAGS.into_iter().chain(others);
+    all.find(|(_, name)| *name == member).map(|(key, _)| key)
+}
+
 /// The attributes that are no members of their own.
 fn other_attributes(attributes: Entries<'_>, out: &mut Vec<u8>) {
     let is_member = |key: &str| {

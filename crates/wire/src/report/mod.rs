@@ -15,9 +15,10 @@ mod file;
 mod key_flush;
 
 pub(crate) use date::{date_time, signed_date_time, unix_days};
+pub(crate) use event::attribute_of;
 
 pub use console::{Console, ConsoleEncoding, DOCUMENT_BYTES_MAX};
-pub use date::numeric_date;
+pub use date::{java_date, numeric_date};
 pub use documented::Documented;
 pub use event::{event_json_line, number as event_number_json, value_json as event_value_json};
 pub use file::PerlFile;

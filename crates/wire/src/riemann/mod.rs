@@ -2,7 +2,7 @@
 //!
 //! Path of a message: a connection's bytes -> [`framer`] -> [`decode`], which writes the events into a batch -> the source's routes;
 //! the reply is one of `encode`. A datagram is one message without a length. Path of a line of JSON: [`json::decode`] -> the same
-//! batch. [`json::encode`] is what subscribers read. [`lines`]: events of Graphite and OpenTSDB.
+//! batch. [`json::encode`] is what subscribers read. [`lines`]: events of Graphite and OpenTSDB; [`points`]: events of points.
 //! Not here: what a query means, streams, sockets, when a reply is due.
 //! Invariants: a message gives all its events or none, and one reject. No input makes it panic or recurse deeper than a constant
 //! (fuzz target `riemann`). Each byte costs a bounded number of steps and of bytes.
@@ -15,6 +15,7 @@ pub mod json;
 mod keys;
 pub mod lines;
 mod message;
+pub mod points;
 #[cfg(any(test, feature = "reference"))]
 pub mod reference;
 mod string_form;

@@ -24,6 +24,16 @@ fn servers_addresses_and_templates_are_checked_where_they_are_written() {
         assert_eq!(mistakes(&format!("{good}\n{TO}")), Vec::<String>::new(), "{good}");
     }
     assert_eq!(mistakes("smtp = 'smtp://h'\nfrom_event = true"), Vec::<String>::new());
+    for server in [
+        "smtps://h'",
+        "smtp://h'\nstarttls = true",
+        "smtp://localhost'",
+        "smtp://127.0.0.2:587'",
+        "smtp://[::1]'",
+    ] {
+        let with_login = format!("smtp = '{server}\nuser = 'u'\npassword = 'p'\n{TO}");
+        assert_eq!(mistakes(&with_login), Vec::<String>::new(), "{server}");
+    }
     for (options, want) in [
         (
             format!("smtp = 'h:25'\n{TO}"),
@@ -46,12 +56,20 @@ fn servers_addresses_and_templates_are_checked_where_they_are_written() {
             "C006 `user` is set without `password`: `password` is missing at 'u'",
         ),
         (
+            format!("smtp = 'smtp://h:587'\nuser = 'u'\npassword = 'p'\n{TO}"),
+            "C045 `password` is sent in clear text: not encrypted, and not a loopback address at 'smtp://h:587'",
+        ),
+        (
             format!("smtp = 'smtp://h'\nsender = 'a b'\n{TO}"),
             "C004 `sender` is no address: name@example.org at 'a b'",
         ),
         (
             "smtp = 'smtp://h'\nrecipients = ['a@b', '@c']".to_owned(),
             "C004 `@c` is no address: name@example.org at '@c'",
+        ),
+        (
+            "smtp = 'smtp://h'\nrecipients = ['a@b', 'ops']".to_owned(),
+            "C044 the address `ops` has no domain: completed with the name of the machine at 'ops'",
         ),
         (
             format!("smtp = 'smtp://h'\nsubject = '{{{{host'\n{TO}"),

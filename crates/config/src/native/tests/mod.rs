@@ -119,7 +119,10 @@ fn file_with(section: Section, key: &str, line: &str) -> String {
 }
 
 fn is_of_events(section: Section) -> bool {
-    matches!(section, Section::OutputEventFile | Section::OutputEmail | Section::OutputHttp)
+    matches!(
+        section,
+        Section::OutputEventFile | Section::OutputEmail | Section::OutputHttp | Section::OutputRiemann
+    )
 }
 
 /// The same in an output of events, with what `key` needs beside it.
@@ -149,6 +152,7 @@ fn events(
             output("http", "app", &[web, ("encoding", "\"influxdb\"")])
         }
         (Section::OutputHttp, _) => output("http", "app", &[web]),
+        (Section::OutputRiemann, _) => output("riemann", "app", &[("to", "[\"tcp://h:5555\"]")]),
         _ => output("event_file", "app", &[]),
     }
 }

@@ -218,10 +218,65 @@ fn feeds(takes_both: bool, raw: bool, bits: u8, plan: &Plan) -> Vec<Feed> {
     }
 }
 
+/// Gives an output a place of its own; `is_named`: it is named after its endpoint.
+fn place(output: &mut OutputPlan, (at, n): (usize, usize), is_named: bool, folder: Option<PathBuf>) {
+    let port = 30_000 + (at * 10 + n) as u16;
+    match &mut output.kind {
+        // The section has TCP endpoints only.
+        OutputKind::GraphiteDatagrams { .. } => {}
+        OutputKind::Graphite { to, .. } => {
+            to.port = port;
+            if is_named {
+                output.name = outputs::endpoint_name(&output.name, &Destination::Tcp(to.clone()));
+            }
+        }
+        OutputKind::Riemann(plan) => {
+            if let Destination::Udp(to) | Destination::Tcp(to) = &mut plan.to {
+                to.port = port;
+            }
+            if is_named {
+                output.name = outputs::endpoint_name(&output.name, &plan.to);
+            }
+        }
+        OutputKind::Packets(packets) => {
+            match &mut packets.to {
+                Destination::Udp(to) | Destination::Tcp(to) => to.port = port,
+                Destination::UnixDatagram(path) | Destination::UnixStream(path) => {
+                    *path = format!("/run/{at}-{n}?").into();
+                }
+            }
+            if is_named {
+                output.name = outputs::endpoint_name(&output.name, &packets.to);
+            }
+        }
+        OutputKind::GraphiteFile { path, .. } if folder.is_some() => {
+            *path = folder.unwrap_or_default().join("points.graphite");
+        }
+        OutputKind::GraphiteFile { path, .. }
+        | OutputKind::EventFile { path, .. }
+        | OutputKind::PerlFile { path, .. } => *path = format!("/files/{at}/{}", path.display()).into(),
+        OutputKind::OpenTsdb { to, .. } => {
+            to.port = port;
+            if is_named {
+                output.name = outputs::endpoint_name(&output.name, &Destination::Tcp(to.clone()));
+            }
+        }
+        OutputKind::Whisper(store) => {
+            store.path = format!("/trees/{at}").into();
+            output.queue_kind = on_disk(output.queue_kind);
+        }
+        OutputKind::Console { .. } | OutputKind::Http(_) | OutputKind::Email(_) => {}
+    }
+}
+
 fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: &mut Plan) {
     let raw = matches!(
         draft.kind,
-        OutputKind::Packets(_) | OutputKind::EventFile { .. } | OutputKind::Http(_) | OutputKind::Email(_)
+        OutputKind::Packets(_)
+            | OutputKind::EventFile { .. }
+            | OutputKind::Http(_)
+            | OutputKind::Email(_)
+            | OutputKind::Riemann(_)
     );
     if !raw && plan.transforms.is_empty() {
         return;
@@ -236,44 +291,8 @@ fn finish_output(at: usize, (draft, endpoints, cluster): Draft, bits: u8, plan: 
     let split = endpoints > 1 || cluster.is_some();
     for n in 0..endpoints {
         let mut output = OutputPlan { name: name.clone(), from: from.clone(), ..draft.clone() };
-        match &mut output.kind {
-            // The section has TCP endpoints only.
-            OutputKind::GraphiteDatagrams { .. } => {}
-            OutputKind::Graphite { to, .. } => {
-                to.port = 30_000 + (at * 10 + n) as u16;
-                if split || bits & 64 == 64 {
-                    output.name = outputs::endpoint_name(&name, &Destination::Tcp(to.clone()));
-                }
-            }
-            OutputKind::Packets(packets) => {
-                match &mut packets.to {
-                    Destination::Udp(to) | Destination::Tcp(to) => to.port = 30_000 + (at * 10 + n) as u16,
-                    Destination::UnixDatagram(path) | Destination::UnixStream(path) => {
-                        *path = format!("/run/{at}-{n}?").into();
-                    }
-                }
-                if split || bits & 64 == 64 {
-                    output.name = outputs::endpoint_name(&name, &packets.to);
-                }
-            }
-            OutputKind::GraphiteFile { path, .. } if bits & 128 == 128 => {
-                *path = plan.data_dir.join(&name).join("points.graphite");
-            }
-            OutputKind::GraphiteFile { path, .. }
-            | OutputKind::EventFile { path, .. }
-            | OutputKind::PerlFile { path, .. } => *path = format!("/files/{at}/{}", path.display()).into(),
-            OutputKind::OpenTsdb { to, .. } => {
-                to.port = 30_000 + (at * 10 + n) as u16;
-                if split || bits & 64 == 64 {
-                    output.name = outputs::endpoint_name(&name, &Destination::Tcp(to.clone()));
-                }
-            }
-            OutputKind::Whisper(store) => {
-                store.path = format!("/trees/{at}").into();
-                output.queue_kind = on_disk(output.queue_kind);
-            }
-            OutputKind::Console { .. } | OutputKind::Http(_) | OutputKind::Email(_) => {}
-        }
+        let folder = (bits & 128 == 128).then(|| plan.data_dir.join(&name));
+        place(&mut output, (at, n), split || bits & 64 == 64, folder);
         if let Some(check) = &mut output.check
             && let OutputKind::Packets(PacketsPlan { to: Destination::Udp(to), .. }) = &output.kind
             && bits & 16 == 16
@@ -710,6 +729,7 @@ fn output_kind() -> BoxedStrategy<OutputKind> {
         }),
         http(),
         email(),
+        riemann(),
     ]
     .boxed()
 }
@@ -732,6 +752,18 @@ fn http() -> impl Strategy<Value = OutputKind> {
                 ..HttpOutputPlan::default()
             };
             OutputKind::Http(Box::new(plan))
+        },
+    )
+}
+
+fn riemann() -> impl Strategy<Value = OutputKind> {
+    (any::<bool>(), 1u32..=65_536, 0u64..=3_600_000, any::<bool>(), sender()).prop_map(
+        |(is_udp, events_max, delay_ms, is_encrypted, sender)| {
+            let to = Endpoint { host: "10.0.0.5".into(), port: 5555 };
+            let to = if is_udp { Destination::Udp(to) } else { Destination::Tcp(to) };
+            let tls = (is_encrypted && !is_udp).then(Box::default);
+            let plan = RiemannOutputPlan { events_max, delay_ms, tls, sender, ..RiemannOutputPlan::new(to) };
+            OutputKind::Riemann(Box::new(plan))
         },
     )
 }

@@ -7,7 +7,7 @@ use super::types::{ENDPOINTS, HOUR, PACKETS, RETRIED, STREAMS, YEAR, duration, s
 use crate::options::field::rows;
 use crate::options::row::Default::{Absent, Depends, Required, Toml};
 use crate::options::row::Type::{Flag, Table, Text, Texts, Word};
-use crate::options::section::Section::{Check, OutputEmail, OutputGraphite, OutputHttp};
+use crate::options::section::Section::{Check, OutputEmail, OutputGraphite, OutputHttp, OutputRiemann};
 use crate::plan::{OutputKind, OutputPlan};
 
 rows! {
@@ -100,8 +100,8 @@ rows! {
         "write_timeout" => write_timeout_ms: duration(1, HOUR), Toml("\"10s\""), "\"30s\"",
             "Timeout of a connection that accepts no data.";
     }
-    in [OutputHttp, OutputEmail] {
+    in [OutputHttp, OutputEmail, OutputRiemann] {
         "timeout" => write_timeout_ms: duration(1, HOUR), Toml("\"10s\""), "\"30s\"",
-            "Timeout of a request or a mail, from its first byte to the end of the answer.";
+            "Timeout of a request, a mail or a message, from its first byte to the end of the answer.";
     }
 }

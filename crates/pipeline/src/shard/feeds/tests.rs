@@ -28,6 +28,16 @@ fn engine(config: &str) -> Engine {
     Engine::load("riemann.config", host, Setup::DEFAULT).unwrap_or_else(|error| panic!("{config}: {error}"))
 }
 
+/// A subscriber of channel `c`.
+fn subscribe(
+    feeds: &mut Feeds,
+    engine: &mut Engine,
+    query: &str,
+) -> Result<(Subscriber, Option<Pump>), WatchError> {
+    let compiled = Arc::new(Query::new(query).expect("it is a query"));
+    feeds.subscribe(engine, "c", (query, &compiled))
+}
+
 /// What a subscriber reads at once.
 fn read(subscriber: &mut Subscriber, bell: &Arc<Bell>, bytes_max: usize) -> (Poll<Received>, Vec<String>) {
     let waker = Waker::from(Arc::clone(bell));
@@ -115,9 +125,9 @@ fn the_pump_of_a_feed_wakes_its_subscribers_and_without_one_the_shard_does() {
 fn the_end_of_a_config_ends_its_subscribers() {
     let (mut engine, mut feeds) = (engine("(streams prn)"), Feeds::default());
     let bell = Arc::<Bell>::default();
-    let (mut subscriber, pump) = feeds.subscribe(&mut engine, "c", "true").expect("it is a query");
+    let (mut subscriber, pump) = subscribe(&mut feeds, &mut engine, "true").expect("few");
     assert!(pump.is_some());
-    let (again, pump) = feeds.subscribe(&mut engine, "c", "true").expect("it is a query");
+    let (again, pump) = subscribe(&mut feeds, &mut engine, "true").expect("few");
     assert!(pump.is_none(), "it has one");
     assert_eq!(read(&mut subscriber, &bell, 9).0, Poll::Pending);
     drop((feeds, again));
@@ -129,8 +139,8 @@ fn the_end_of_a_config_ends_its_subscribers() {
 fn subscribers_of_one_query_share_its_messages_until_the_last_one_has_gone() {
     let mut engine = engine("(streams (publish \"c\"))");
     let mut feeds = Feeds::default();
-    let [a, b, c] = ["true", "true", "metric = 1"]
-        .map(|query| feeds.subscribe(&mut engine, "c", query).expect("it is a query").0);
+    let [a, b, c] =
+        ["true", "true", "metric = 1"].map(|query| subscribe(&mut feeds, &mut engine, query).expect("few").0);
     let open = |feeds: &Feeds| (feeds.figures().open, feeds.figures().queries);
     assert_eq!(open(&feeds), (3, 2));
     drop((a, c));
@@ -139,14 +149,13 @@ fn subscribers_of_one_query_share_its_messages_until_the_last_one_has_gone() {
     drop(b);
     feeds.sweep(&mut engine);
     assert_eq!(open(&feeds), (0, 0));
-    assert!(feeds.subscribe(&mut engine, "c", "oh no").is_err());
 }
 
 #[test]
 fn an_event_that_is_too_long_is_not_sent() {
     let (mut one, mut feeds) = (EventsBuilder::default(), Feeds::default());
     let mut engine = engine("(streams prn)");
-    let (mut subscriber, _) = feeds.subscribe(&mut engine, "c", "true").expect("it is a query");
+    let (mut subscriber, _) = subscribe(&mut feeds, &mut engine, "true").expect("few");
     let bell = Arc::<Bell>::default();
     let id = feeds.all[0].0;
     for (bytes, too_long) in [(MESSAGE_BYTES_MAX - 100, 0), (MESSAGE_BYTES_MAX, 1)] {
@@ -158,4 +167,17 @@ fn an_event_that_is_too_long_is_not_sent() {
     let (_, got) = read(&mut subscriber, &bell, usize::MAX);
     assert_eq!(got.len(), 1);
     assert!(got[0].starts_with("{\"service\":\"xx") && got[0].ends_with("xx\"}"));
+}
+
+#[test]
+fn subscribers_of_a_query_that_was_ended_are_closed_with_the_reason() {
+    let (mut engine, mut feeds) = (engine("(streams prn)"), Feeds::default());
+    let bell = Arc::<Bell>::default();
+    let (mut subscriber, _pump) = subscribe(&mut feeds, &mut engine, "true").expect("few");
+    let (mut other, _pump) = subscribe(&mut feeds, &mut engine, "metric = 1").expect("few");
+    let ended = feeds.all[0].0;
+    feeds.end(ended);
+    assert_eq!(read(&mut subscriber, &bell, 9).0, Poll::Ready(Received::TooSlow));
+    assert_eq!(read(&mut other, &bell, 9).0, Poll::Pending);
+    assert_eq!((feeds.figures().too_slow, feeds.figures().queries), (1, 1));
 }

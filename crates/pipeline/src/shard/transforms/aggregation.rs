@@ -17,8 +17,10 @@ use wire::statsd::Parser;
 use crate::checkpoints::Note;
 use crate::encode::{OutputEncoder, Routed};
 use crate::intake::complaints::quote;
-use crate::shard::transforms::chain::{AT_ONCE_POINTS, Relays};
+use crate::shard::transforms::chain::AT_ONCE_POINTS;
+use crate::shard::transforms::point_events::POINTS_AT_ONCE;
 use crate::shard::transforms::results::Results;
+use crate::shard::transforms::takers::{PointEdges, Takers};
 use crate::shard::transforms::wiring::Edge;
 
 /// One aggregation and its state in the shard.
@@ -49,9 +51,9 @@ pub(crate) struct Aggregation {
 pub(crate) struct Fed {
     /// Indexes in `Shard::outputs` of the outputs that take them directly.
     pub(crate) outputs: Vec<usize>,
-    /// Relays that take them as points.
-    pub(crate) relays: Vec<Edge>,
-    /// Points for those relays; none without relays.
+    /// Transforms that take them as points.
+    pub(crate) takers: PointEdges,
+    /// Points for those transforms; none without them.
     pub(crate) results: Option<Results>,
 }
 
@@ -79,12 +81,13 @@ impl Fed {
     /// names need long searches.
     pub(crate) fn route(
         &mut self,
-        relays: &mut Relays,
+        takers: Takers<'_>,
         outputs: &mut [OutputEncoder],
         now: Now,
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
     ) -> bool {
+        let Takers { relays, streams } = takers;
         let Some(results) = &mut self.results else { return true };
         if results.is_empty() {
             return true;
@@ -95,7 +98,7 @@ impl Fed {
             let end = results.points.len().min(results.routed + AT_ONCE_POINTS);
             let points = &mut results.points[results.routed..end];
             let mut has_worked = false;
-            for Edge { at, account } in &self.relays {
+            for Edge { at, account } in &self.takers.relays {
                 let relay = relays.at(*at);
                 points.iter_mut().for_each(|point| point.hash = relay.hash(point.name(&results.bytes)));
                 let worked = &mut || {
@@ -107,6 +110,9 @@ impl Fed {
                 account.receive(points.len() as u64);
                 taken.here.settle_on(account);
             }
+            let to = (&*self.takers.streams, None);
+            let of_streams = streams.push_points(to, (&results.bytes, points), outputs, now, out);
+            has_worked |= of_streams.is_some() && end.is_multiple_of(POINTS_AT_ONCE);
             results.routed = end;
             if has_worked && !go_on() {
                 break;
@@ -114,7 +120,7 @@ impl Fed {
         }
         let all = results.routed == results.points.len();
         if all {
-            self.relays.iter().for_each(|edge| results.count_lost(&edge.account));
+            self.takers.iter().for_each(|edge| results.count_lost(&edge.account));
             results.clear();
         }
         all
@@ -229,14 +235,14 @@ impl Aggregation {
     /// Its last flush. Relays stop after a result whose name needed long searches if `go_on` returns false.
     pub(crate) fn finish(
         &mut self,
-        relays: &mut Relays,
+        takers: Takers<'_>,
         outputs: &mut [OutputEncoder],
         now: Now,
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
     ) {
         self.flush_all(outputs, now, out);
-        let _all = self.to.route(relays, outputs, now, out, go_on);
+        let _all = self.to.route(takers, outputs, now, out, go_on);
     }
 
     /// Closes the window and sweeps all of it.

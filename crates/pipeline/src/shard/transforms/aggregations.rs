@@ -14,9 +14,9 @@ use process::aggregate::{Figures, FlushEnd};
 use crate::checkpoints::Note;
 use crate::encode::{OutputEncoder, Routed};
 use crate::shard::transforms::aggregation::{Aggregation, Fed};
-use crate::shard::transforms::chain::Relays;
 use crate::shard::transforms::results::Results;
-use crate::shard::transforms::wiring::{Edge, Wiring};
+use crate::shard::transforms::takers::{PointEdges, Takers};
+use crate::shard::transforms::wiring::Wiring;
 
 /// All aggregations of a shard.
 #[derive(Debug, Default)]
@@ -103,7 +103,7 @@ impl Aggregations {
         &mut self,
         now: Now,
         budget: usize,
-        relays: &mut Relays,
+        Takers { relays, streams }: Takers<'_>,
         outputs: &mut [OutputEncoder],
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
@@ -111,10 +111,10 @@ impl Aggregations {
         let mut due_ns = u64::MAX;
         for state in &mut self.all {
             // Emitted results are routed before anything else is emitted.
-            let mut all = state.to.route(relays, outputs, now, out, go_on);
+            let mut all = state.to.route(Takers { relays, streams }, outputs, now, out, go_on);
             if all && state.aggregator.due_ns() <= now.mono_ns {
                 state.tick(outputs, now, budget, out);
-                all = state.to.route(relays, outputs, now, out, go_on);
+                all = state.to.route(Takers { relays, streams }, outputs, now, out, go_on);
             }
             due_ns = due_ns.min(if all { state.aggregator.due_ns() } else { now.mono_ns });
         }
@@ -124,16 +124,16 @@ impl Aggregations {
     /// Emits the rest of the windows that have ended, and routes all results.
     pub(crate) fn end_sweeps(
         &mut self,
-        relays: &mut Relays,
+        Takers { relays, streams }: Takers<'_>,
         outputs: &mut [OutputEncoder],
         now: Now,
         out: &mut Routed,
     ) {
         for state in &mut self.all {
-            let _all = state.to.route(relays, outputs, now, out, &mut || true);
+            let _all = state.to.route(Takers { relays, streams }, outputs, now, out, &mut || true);
             while state.aggregator.due_ns() == 0 {
                 state.tick(outputs, now, usize::MAX, out);
-                let _all = state.to.route(relays, outputs, now, out, &mut || true);
+                let _all = state.to.route(Takers { relays, streams }, outputs, now, out, &mut || true);
             }
         }
     }
@@ -142,18 +142,18 @@ impl Aggregations {
     pub(crate) fn close_for(
         &mut self,
         plan: &Plan,
-        relays: &mut Relays,
+        Takers { relays, streams }: Takers<'_>,
         outputs: &mut [OutputEncoder],
         now: Now,
         out: &mut Routed,
     ) {
         let Aggregations { all, gone } = self;
         for state in all.iter_mut() {
-            let _all = state.to.route(relays, outputs, now, out, &mut || true);
+            let _all = state.to.route(Takers { relays, streams }, outputs, now, out, &mut || true);
         }
         let is_aggregate = |name: &str| plan.aggregates().any(|(_, kept, _)| kept.name == name);
         for state in all.iter_mut().filter(|state| !is_aggregate(&state.name)) {
-            state.finish(relays, outputs, now, out, &mut || true);
+            state.finish(Takers { relays, streams }, outputs, now, out, &mut || true);
             gone.note(state);
         }
     }
@@ -226,12 +226,11 @@ impl Aggregations {
 /// Where the results of an aggregation go.
 fn fed(wiring: &Wiring<'_>, id: TransformId, aggregate: &AggregateTransform, outputs: &[OutputId]) -> Fed {
     let Wiring { plan, accounts, .. } = *wiring;
-    let relays = plan.relays().map(|(_, relay, _)| relay);
-    let relays = Edge::all_from(Feed::Transform(id), plan, accounts, relays);
+    let takers = PointEdges::from(Feed::Transform(id), plan, accounts);
     Fed {
         outputs: outputs.iter().map(|id| id.index()).collect(),
-        results: (!relays.is_empty()).then(|| Results::new(&aggregate.namespace)),
-        relays,
+        results: (!takers.is_empty()).then(|| Results::new(&aggregate.namespace)),
+        takers,
     }
 }
 

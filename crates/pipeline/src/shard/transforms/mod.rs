@@ -2,8 +2,8 @@
 //! all of them get.
 //!
 //! Path of a record: `Shard::push` -> **[`Transforms::push_samples`]** -> `aggregation`, or
-//! **[`Transforms::push_points`]** -> `chain` -> `relay`. At a window's end **[`Transforms::tick`]** -> `aggregations`
-//! -> the outputs and relays that take the results.
+//! **[`Transforms::push_points`]** -> `chain` -> `relay`, and `point_events` -> `streams`. At a window's end **[`Transforms::tick`]** ->
+//! `aggregations` -> the outputs, relays and Riemann configs that take the results.
 //! A new kind has files of its own here, and of the other files of the shard only this one names it: a field in
 //! [`Transforms`] and in [`TransformRoutes`], and a line in each function for records that it takes or work that it has.
 //! Not here: records that go from a source to an output (`shard`, `routes`), one kind (its files), threads.
@@ -11,9 +11,11 @@
 pub(crate) mod aggregation;
 mod aggregations;
 pub(crate) mod chain;
+pub(crate) mod point_events;
 pub(crate) mod relay;
 mod results;
 pub(crate) mod streams;
+mod takers;
 mod wiring;
 
 pub use self::aggregations::{BusyNames, ShardFigures};
@@ -31,8 +33,10 @@ use crate::encode::{OutputEncoder, Routed};
 use crate::shard::transforms::aggregation::{Aggregation, HeldByAggregation, outcomes};
 use crate::shard::transforms::aggregations::Aggregations;
 use crate::shard::transforms::chain::Relays;
+use crate::shard::transforms::point_events::{EndedInStreams, POINTS_AT_ONCE, PointsEnded};
 use crate::shard::transforms::relay::{Ended, HeldByRelay};
 use crate::shard::transforms::streams::AllStreams;
+use crate::shard::transforms::takers::{PointEdges, Takers};
 use crate::shard::transforms::wiring::Edge;
 
 /// All transforms of a shard.
@@ -48,12 +52,10 @@ pub(crate) struct Transforms {
 pub(crate) struct TransformRoutes {
     /// Aggregations of its samples.
     aggregations: Vec<Edge>,
-    /// Relays of its points.
-    relays: Vec<Edge>,
+    /// Relays of its points, and Riemann configs of its points or events.
+    takers: PointEdges,
     /// Which statements of the relays its points meet.
     entry: Entry,
-    /// Riemann configs of its events.
-    streams: Vec<Edge>,
     /// The source.
     source: SourceId,
 }
@@ -63,11 +65,9 @@ impl TransformRoutes {
     pub(crate) fn of_source(plan: &Plan, id: SourceId, accounts: &Accounts) -> TransformRoutes {
         let (feed, kind) = (Feed::Source(id), &plan.sources[id.index()].kind);
         let aggregations = plan.aggregates().map(|(_, transform, _)| transform);
-        let relays = plan.relays().map(|(_, transform, _)| transform);
         TransformRoutes {
             aggregations: Edge::all_from(feed, plan, accounts, aggregations),
-            relays: Edge::all_from(feed, plan, accounts, relays),
-            streams: Edge::all_from(feed, plan, accounts, streams::takers(plan)),
+            takers: PointEdges::from(feed, plan, accounts),
             source: id,
             entry: if kind.as_relay_own().is_some() { Entry::Statistics } else { Entry::Records },
         }
@@ -80,18 +80,18 @@ impl TransformRoutes {
 
     /// True when a transform takes events of the source.
     pub(crate) fn take_events(&self) -> bool {
-        !self.streams.is_empty()
+        !self.takers.streams.is_empty()
     }
 
     /// Places of the Riemann configs that the source feeds.
     pub(crate) fn streams(&self) -> impl Iterator<Item = usize> {
-        self.streams.iter().map(|edge| edge.at)
+        self.takers.streams.iter().map(|edge| edge.at)
     }
 
     /// True when an output may get more from a batch of the source than the batch has: a relay gives lines other names,
     /// and sends several copies of a line to one output.
     pub(crate) fn multiply(&self) -> bool {
-        !self.relays.is_empty()
+        !self.takers.relays.is_empty()
     }
 
     /// Whether the source feeds the aggregation with this index.
@@ -155,7 +155,7 @@ impl Transforms {
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
     ) {
-        let Transforms { aggregations, relays, .. } = self;
+        let Transforms { aggregations, relays, streams } = self;
         let mut first = true;
         for Edge { at, account } in &routes.aggregations {
             let state = aggregations.at_mut(*at);
@@ -170,7 +170,7 @@ impl Transforms {
             }
             first = false;
             // Samples with a time of their own leave at once, as far as there is time.
-            let _all = state.to.route(relays, outputs, now, out, go_on);
+            let _all = state.to.route(Takers { relays, streams }, outputs, now, out, go_on);
         }
     }
 
@@ -188,8 +188,53 @@ impl Transforms {
         now: Now,
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
-    ) -> (usize, Option<Ended>) {
-        self.relays.push(&routes.relays, routes.entry, bytes, points, outputs, now, out, go_on)
+    ) -> (usize, Option<PointsEnded>) {
+        let TransformRoutes { takers, entry, .. } = routes;
+        if !takers.streams.is_empty() {
+            return self.push_points_to_all(routes, bytes, points, outputs, now, out, go_on);
+        }
+        let (taken, ended) =
+            self.relays.push(&takers.relays, *entry, bytes, points, outputs, now, out, go_on);
+        (taken, ended.map(PointsEnded::Relays))
+    }
+
+    /// The same where Riemann configs take them: after [`POINTS_AT_ONCE`] the shard may do something else.
+    #[expect(clippy::too_many_arguments, reason = "what it works on, once for each batch")]
+    fn push_points_to_all(
+        &mut self,
+        routes: &TransformRoutes,
+        bytes: &[u8],
+        points: &[Point],
+        outputs: &mut [OutputEncoder],
+        now: Now,
+        out: &mut Routed,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> (usize, Option<PointsEnded>) {
+        let TransformRoutes { takers, entry, source, .. } = routes;
+        let (mut taken, mut goes_on) = (0, true);
+        let (mut by_relays, mut by_streams): (Option<Ended>, Option<EndedInStreams>) = (None, None);
+        while goes_on && taken < points.len() {
+            let some = &points[taken..points.len().min(taken + POINTS_AT_ONCE)];
+            let mut asked = || {
+                goes_on = go_on();
+                goes_on
+            };
+            let (number, ended) =
+                self.relays.push(&takers.relays, *entry, bytes, some, outputs, now, out, &mut asked);
+            if let Some(ended) = ended {
+                by_relays.get_or_insert_default().add(ended);
+            }
+            let to = (&*takers.streams, Some(*source));
+            let ended = self.streams.push_points(to, (bytes, &some[..number]), outputs, now, out);
+            match (&mut by_streams, ended) {
+                (Some(all), Some(ended)) => all.add(&ended),
+                (all, ended) => *all = ended,
+            }
+            taken += number;
+            goes_on = goes_on && (taken == points.len() || go_on());
+        }
+        // A record has one outcome; with several transforms the first one decides it.
+        (taken, by_relays.map(PointsEnded::Relays).or(by_streams.map(PointsEnded::Streams)))
     }
 
     /// Passes `number` events from index `from` on to the transforms that take them.
@@ -201,7 +246,8 @@ impl Transforms {
         now: Now,
         out: &mut Routed,
     ) {
-        self.streams.push((&routes.streams, routes.source), (events, from, number), outputs, now, out);
+        let edges = &routes.takers.streams;
+        self.streams.push((edges, routes.source), (events, from, number), outputs, now, out);
     }
 
     /// Closes windows that are due, and emits at most `budget` series of each transform. Returns the monotonic
@@ -216,7 +262,8 @@ impl Transforms {
         go_on: &mut dyn FnMut() -> bool,
     ) -> u64 {
         let Transforms { aggregations, relays, streams } = self;
-        let due_ns = aggregations.tick(now, budget, relays, outputs, out, go_on);
+        let takers = Takers { relays, streams };
+        let due_ns = aggregations.tick(now, budget, takers, outputs, out, go_on);
         let due_ns = due_ns.min(relays.tick(now, budget, outputs, out, go_on));
         due_ns.min(streams.tick(now, outputs, out))
     }
@@ -246,8 +293,10 @@ impl Transforms {
         out: &mut Routed,
         go_on: &mut dyn FnMut() -> bool,
     ) {
-        let Transforms { aggregations, relays, .. } = self;
-        aggregations.iter_mut().for_each(|state| state.finish(relays, outputs, now, out, go_on));
+        let Transforms { aggregations, relays, streams } = self;
+        for state in aggregations.iter_mut() {
+            state.finish(Takers { relays, streams }, outputs, now, out, go_on);
+        }
         for at in relays.in_order() {
             relays.finish(at, outputs, now, out, go_on);
         }
@@ -262,8 +311,8 @@ impl Transforms {
         now: Now,
         out: &mut Routed,
     ) {
-        let Transforms { aggregations, relays, .. } = self;
-        aggregations.close_for(plan, relays, outputs, now, out);
+        let Transforms { aggregations, relays, streams } = self;
+        aggregations.close_for(plan, Takers { relays, streams }, outputs, now, out);
         relays.close_for(plan, outputs, now, out);
     }
 
@@ -276,9 +325,9 @@ impl Transforms {
 
     /// Before [`Transforms::save`]: emits the rest of the windows that have ended, and routes all results.
     pub(crate) fn end_sweeps(&mut self, outputs: &mut [OutputEncoder], now: Now, out: &mut Routed) {
-        let Transforms { aggregations, relays, .. } = self;
+        let Transforms { aggregations, relays, streams } = self;
         relays.route_all_results(outputs, now, out);
-        aggregations.end_sweeps(relays, outputs, now, out);
+        aggregations.end_sweeps(Takers { relays, streams }, outputs, now, out);
     }
 
     /// The state of transforms that are `kept`, for another process; `id` is a number that is not known outside.
@@ -309,18 +358,19 @@ impl Transforms {
         now: Now,
         out: &mut Routed,
     ) -> BeforeLast {
-        let Transforms { aggregations, relays, .. } = self;
+        let Transforms { aggregations, relays, streams } = self;
         let mut before = BeforeLast::default();
         let is_kept = |state: &Aggregation| kept.aggregations.contains(&state.name);
         let ending = aggregations.iter().filter(|state| !is_kept(state));
         // Kept relays get results of transforms that are not kept, and may have to be restored then.
-        let changed = ending.flat_map(|state| state.to.relays.iter().map(|to| to.at));
+        let changed = ending.flat_map(|state| state.to.takers.relays.iter().map(|to| to.at));
         let is_ending = |at: &usize| !kept.relays.contains(&relays.at(*at).name);
         let changed = relays.reached_from(changed.chain((0..relays.len()).filter(is_ending)));
         before.relays.extend(changed.into_iter().map(|at| (at, relays.at(at).held())));
         for (at, state) in aggregations.iter_mut().enumerate().filter(|(_, state)| !is_kept(state)) {
             before.aggregations.push((at, state.held()));
-            state.finish(relays, outputs, now, out, &mut || true);
+            // What streams made of it is not undone: their state is with the other process already.
+            state.finish(Takers { relays, streams }, outputs, now, out, &mut || true);
         }
         for at in relays.in_order() {
             if !kept.relays.contains(&relays.at(at).name) {

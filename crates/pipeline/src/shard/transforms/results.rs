@@ -1,9 +1,9 @@
 //! Points made of an aggregation's results, for the transforms that take points from it.
 //!
 //! Path of a series: `process::aggregate` flush -> **[`Results::flushed`]** (Graphite lines, with the aggregation's
-//! names) -> `Fed::route` -> the relays that take from the aggregation. Not here: outputs that take results
+//! names) -> `Fed::route` -> the relays and Riemann configs that take from the aggregation. Not here: outputs that take results
 //! directly (`encode`): they build their own names.
-//! Invariant: a point is routed once to each relay, or counted as dropped on each edge.
+//! Invariant: a point is routed once to each of them, or counted as dropped on each edge.
 
 use model::{Dropped, FlushInfo, Flushed, Now, Outcome, Point, RecordAccount, Span};
 use process::aggregate::FlushEnd;
@@ -16,7 +16,7 @@ pub(crate) struct Results {
     /// Their lines, each with its LF.
     pub(crate) bytes: Vec<u8>,
     pub(crate) points: Vec<Point>,
-    /// The number of them that all relays have routed.
+    /// The number of them that all transforms have.
     pub(crate) routed: usize,
     /// Points that could not be written.
     lost: Encoded,

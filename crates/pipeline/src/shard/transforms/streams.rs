@@ -10,8 +10,8 @@ use std::sync::Arc;
 use config::plan::{LoadedStreams, Plan, StreamsOutput};
 use model::{EventsBuilder, EventsView, Now, Outcome, Point, SourceId, Span};
 use process::aggregate::checkpoint::{NotRestored, Slice};
-use streams::graph::{self, Limit};
-use streams::riemann::engine::{Engine, Setup};
+use streams::graph::Limit;
+use streams::riemann::engine::Engine;
 use streams::riemann::files::{Files, Recorded};
 use streams::riemann::record;
 use streams::riemann::state::restoring::Restored;
@@ -25,6 +25,8 @@ use crate::shard::feeds::{Feeds, SubscriberFigures};
 
 /// Timers that run before other work has its turn.
 const TIMERS_AT_ONCE: usize = 1_000;
+/// So many times that, before events: after a step of the clock there may be any number of timers, and events do not wait for all.
+const ROUNDS_BEFORE_EVENTS: usize = 100;
 /// The longest time until the next look at the timers: the wall clock may step forward meanwhile.
 const LOOK_EVERY_NS: u64 = model::SECOND_NS;
 
@@ -94,9 +96,11 @@ pub struct RestoredStreams {
 /// All Riemann configs of a shard.
 #[derive(Debug, Default)]
 pub(crate) struct AllStreams {
-    /// In the order of the plan. None for a config that could not be evaluated again, though the check has evaluated it: it may go by
-    /// the time, or by lots.
+    /// In the order of the plan. None for a config of a plan that was run before, and that could not be evaluated again: it may go by the
+    /// time, or by lots.
     all: Vec<Option<Streams>>,
+    /// Buffer for the events of points.
+    pub(super) made: EventsBuilder,
 }
 
 /// One config that runs.
@@ -110,6 +114,8 @@ pub(crate) struct Streams {
     parsers: Vec<(SourceId, Value)>,
     pub(crate) engine: Box<Engine>,
     clock: Clock,
+    /// When to look at the timers again, monotonic nanoseconds: events set some too.
+    due_ns: u64,
     /// Highest number of a checkpoint.
     pub(crate) saved: Option<u64>,
     /// The id of the checkpoint under way.
@@ -172,7 +178,7 @@ impl AllStreams {
             account.receive(number as u64);
             let outcome = match self.at_mut(*at) {
                 Some(streams) => {
-                    streams.push((source, events, from, number), outputs, now, out);
+                    streams.push((Some(source), events, from, number), outputs, now, out);
                     Outcome::Aggregated
                 }
                 None => Outcome::Filtered,
@@ -185,6 +191,11 @@ impl AllStreams {
     pub(crate) fn tick(&mut self, now: Now, outputs: &mut [OutputEncoder], out: &mut Routed) -> u64 {
         let due_ns = self.all.iter_mut().flatten().map(|streams| streams.tick(now, outputs, out));
         due_ns.min().unwrap_or(u64::MAX)
+    }
+
+    /// When the next timer is due, monotonic nanoseconds.
+    pub(crate) fn due_ns(&self) -> u64 {
+        self.all.iter().flatten().map(|streams| streams.due_ns).min().unwrap_or(u64::MAX)
     }
 
     /// Whether one of them feeds the output with that index.
@@ -223,7 +234,7 @@ impl Streams {
             before => {
                 let mut clock = before.as_ref().map_or_else(|| Clock::new(wiring.now), |before| before.clock);
                 // The streams of the config before go on if the new ones cannot be made.
-                let Some(mut engine) = load(&loaded.files, clock.read(wiring.now), wiring.seed) else {
+                let Some(mut engine) = evaluated(loaded, clock.read(wiring.now), wiring.seed) else {
                     return before.map(|mut before| {
                         let text = "the changed config could not be evaluated again: the streams before it go on, without outputs";
                         before.engine.log(streams::language::host::Level::Error, text);
@@ -242,8 +253,9 @@ impl Streams {
                     files: Arc::clone(&loaded.files),
                     outputs,
                     parsers: parsers(loaded, &engine, wiring.plan),
-                    engine: Box::new(engine),
+                    engine,
                     clock,
+                    due_ns: 0,
                     saved,
                     id: 0,
                     feeds,
@@ -253,18 +265,26 @@ impl Streams {
         }
     }
 
-    fn push(
+    /// Some events of a source, or of results.
+    pub(super) fn push(
         &mut self,
-        (source, events, from, number): (SourceId, EventsView<'_>, usize, usize),
+        (source, events, from, number): (Option<SourceId>, EventsView<'_>, usize, usize),
         outputs: &mut [OutputEncoder],
         now: Now,
         out: &mut Routed,
     ) {
-        let parser = self.parsers.iter().find(|(of, _)| *of == source).map(|(_, parser)| parser.clone());
+        let parser =
+            self.parsers.iter().find(|(of, _)| Some(*of) == source).map(|(_, parser)| parser.clone());
         let now_us = self.clock.read(now);
+        self.engine.step_clock(now_us);
         // Timers that are due come first: windows end before the events after their end.
-        self.engine.advance(now_us, TIMERS_AT_ONCE);
-        self.route(outputs, now, out);
+        for _ in 0..ROUNDS_BEFORE_EVENTS {
+            let is_done = self.engine.advance(now_us, TIMERS_AT_ONCE);
+            self.route(outputs, now, out);
+            if is_done {
+                break;
+            }
+        }
         for event in events.iter().skip(from).take(number) {
             // The engine has logged and counted what a stream threw.
             let _threw = match &parser {
@@ -275,20 +295,25 @@ impl Streams {
         }
         self.feeds.wake();
         self.log(out);
+        self.due_ns = self.next_ns((now, now_us));
     }
 
     fn tick(&mut self, now: Now, outputs: &mut [OutputEncoder], out: &mut Routed) -> u64 {
         let now_us = self.clock.read(now);
+        self.engine.step_clock(now_us);
         let is_done = self.engine.advance(now_us, TIMERS_AT_ONCE);
         self.route(outputs, now, out);
         self.feeds.wake();
         self.feeds.sweep(&mut self.engine);
         self.log(out);
-        if !is_done {
-            return now.mono_ns;
-        }
+        self.due_ns = if is_done { self.next_ns((now, now_us)) } else { now.mono_ns };
+        self.due_ns
+    }
+
+    /// When to look at the timers again, monotonic nanoseconds.
+    fn next_ns(&self, (now, now_us): (Now, i64)) -> u64 {
         let Some(due_us) = self.engine.next_due_us() else { return u64::MAX };
-        let after_ns = u64::try_from(due_us - now_us).unwrap_or(0).saturating_mul(1_000);
+        let after_ns = u64::try_from(due_us.saturating_sub(now_us)).unwrap_or(0).saturating_mul(1_000);
         now.mono_ns + after_ns.min(LOOK_EVERY_NS)
     }
 
@@ -326,6 +351,7 @@ impl Streams {
                 Effect::Published { watches, event, shape } => {
                     feeds.publish(&watches, (&event, shape), buffer);
                 }
+                Effect::WatchEnded { watch } => feeds.end(watch),
             }
         }
     }
@@ -370,7 +396,8 @@ impl Streams {
     pub(crate) fn restore(&mut self, bytes: &[u8]) -> Result<RestoredStreams, NotRestored> {
         let (header, mut blocks) = Blocks::of(bytes)?;
         let mut restored = self.engine.restore(&mut blocks);
-        restored.is_damaged |= !blocks.is_whole;
+        // Also one whose parts are all right, but not all there.
+        restored.is_damaged |= blocks.records != Some(restored.records);
         dropped(&mut self.engine, &restored, "the checkpoint has what is not continued of");
         let dropped = restored.dropped.len() as u64 + restored.dropped_more;
         Ok(RestoredStreams {
@@ -412,11 +439,16 @@ fn dropped(engine: &mut Engine, restored: &Restored, what: &str) {
 }
 
 /// A config that starts. It was evaluated before with the same files, so that it has no mistakes, unless it goes by the time or by lots.
-fn load(files: &Files, now_us: i64, seed: u64) -> Option<Engine> {
-    let host = Box::new(Recorded::new(files.clone(), seed));
-    let graph = graph::Limits { hash_seed: seed, ..graph::Limits::DEFAULT };
-    let loaded = Engine::load(&files.main, host, Setup { now_us, seed, graph, ..Setup::DEFAULT });
-    loaded.ok()
+/// The streams of a plan that was evaluated a moment ago. Where the clock is another one, as it is in flows and simulations, or the plan
+/// was run before, they are evaluated again.
+fn evaluated(loaded: &LoadedStreams, now_us: i64, seed: u64) -> Option<Box<Engine>> {
+    const AGO_US_MAX: i64 = 600 * 1_000_000;
+    let is_of_now = |engine: &Engine| (0..AGO_US_MAX).contains(&now_us.saturating_sub(engine.now_us()));
+    if let Some(engine) = loaded.engine.take().filter(|engine| is_of_now(engine)) {
+        return Some(engine);
+    }
+    let host = Box::new(Recorded::new((*loaded.files).clone(), seed));
+    Engine::load(&loaded.files.main, host, config::streams::setup(now_us, seed)).map(Box::new).ok()
 }
 
 /// The functions of servers of a config, with the sources that they became.
@@ -447,5 +479,103 @@ fn the_clock_of_a_config_follows_the_wall_clock_forward_and_goes_on_when_that_st
     ];
     for (now, us) in table {
         assert_eq!(clock.read(now), us, "{now:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use streams::riemann::files::Reader;
+
+    use super::*;
+
+    /// A folder with one file.
+    struct One(&'static str);
+
+    impl Reader for One {
+        fn read_file(&mut self, _: &str) -> Result<String, String> {
+            Ok(self.0.to_owned())
+        }
+
+        fn files_below(&mut self, _: &str) -> Result<Option<Vec<String>>, String> {
+            Ok(None)
+        }
+
+        fn environment(&mut self, _: &str) -> Option<String> {
+            None
+        }
+
+        fn host_name(&mut self) -> String {
+            "here".to_owned()
+        }
+    }
+
+    const NOW_US: i64 = 1_700_000_000_000_000;
+
+    /// A config whose evaluation ends otherwise the second time: its files are changed afterwards.
+    fn unsteady(first: &'static str, again: &'static str) -> LoadedStreams {
+        let checked = config::streams::evaluate("riemann.config", Box::new(One(first)), NOW_US, 1);
+        assert!(checked.declared.is_some(), "{:?}", checked.said);
+        let mut files = (*checked.files).clone();
+        files.texts.values_mut().for_each(|text| *text = Ok(again.to_owned()));
+        let (files, engine) = (Arc::new(files), checked.engine);
+        LoadedStreams { files, engine, outputs: Vec::new(), parsers: Vec::new() }
+    }
+
+    #[test]
+    fn the_streams_that_were_checked_are_those_that_run() {
+        let loaded = unsteady("(streams prn)", "(throw (Exception. \"not the second time\"))");
+        assert!(evaluated(&loaded, NOW_US + 1_000_000, 1).is_some(), "they are evaluated once");
+        assert!(evaluated(&loaded, NOW_US + 1_000_000, 1).is_none(), "they run once");
+    }
+
+    #[test]
+    fn streams_of_another_clock_are_evaluated_again() {
+        for now_us in [NOW_US - 1, NOW_US + 3_600_000_000, 0] {
+            let loaded = unsteady("(streams prn)", "(streams prn prn)");
+            let engine = evaluated(&loaded, now_us, 1).expect("a good config");
+            assert_eq!((engine.now_us(), engine.declared().top.len()), (now_us, 2));
+        }
+    }
+
+    const NOW: Now = Now { mono_ns: 7_000_000_000, wall_ns: NOW_US as u64 * 1_000 };
+
+    /// A config that runs.
+    fn running(text: &'static str) -> Streams {
+        let loaded = unsteady(text, text);
+        Streams {
+            name: "s".to_owned(),
+            engine: evaluated(&loaded, NOW_US, 1).expect("a good config"),
+            files: loaded.files,
+            outputs: Vec::new(),
+            parsers: Vec::new(),
+            clock: Clock::new(NOW),
+            saved: None,
+            id: 0,
+            feeds: Feeds::default(),
+            event: EventsBuilder::default(),
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_without_one_of_its_blocks_is_damaged() {
+        let text = "(streams (counter prn))";
+        let mut bytes = running(text).save_whole(3, NOW);
+        let whole = running(text).restore(&bytes).expect("a header");
+        assert!(whole.streams > 0 && !whole.is_damaged, "{whole:?}");
+        let mut len = [0; 4];
+        len.copy_from_slice(&bytes[48..52]);
+        bytes.drain(48..48 + 12 + u32::from_le_bytes(len) as usize);
+        let cut = running(text).restore(&bytes).expect("a header");
+        assert_eq!((cut.streams, cut.is_damaged), (0, true));
+    }
+
+    #[test]
+    fn timers_of_a_gap_do_not_keep_the_shard_busy() {
+        let later =
+            Now { mono_ns: NOW.mono_ns + 1, wall_ns: NOW.wall_ns + 10 * 365 * 86_400 * 1_000_000_000 };
+        let mut streams = running("(every! 1 (fn []))");
+        let next_ns = streams.tick(later, &mut [], &mut Routed::default());
+        assert!(next_ns > later.mono_ns, "all timers have run");
+        assert_eq!(streams.engine.now_us(), wall_us(later));
     }
 }

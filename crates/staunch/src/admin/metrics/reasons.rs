@@ -173,6 +173,7 @@ fn of_source(plan: &Plan, source: &SourcePlan) -> LossTable {
         | Dropped::UnusableFile
         | Dropped::SeriesDeleted
         | Dropped::TooManyCopies
+        | Dropped::TooManyRecipients
         | Dropped::Deleted => false,
     });
     zero(&mut table, "dropped", dropped.map(|reason| reason.word()));
@@ -237,7 +238,7 @@ fn of_edge(transform: &TransformPlan, is_result: bool) -> LossTable {
         Dropped::Stopped | Dropped::TooManyCopies => transform.kind.drops(**reason),
         Dropped::ExchangeFull | Dropped::QueueFull | Dropped::TooOld => false,
         Dropped::NoEndpoint | Dropped::TooBig | Dropped::Damaged | Dropped::DiskFailed => false,
-        Dropped::ByOperator | Dropped::NotANumber | Dropped::Deleted => false,
+        Dropped::ByOperator | Dropped::NotANumber | Dropped::Deleted | Dropped::TooManyRecipients => false,
         Dropped::InFuture | Dropped::BeforeRetention | Dropped::NamesFull => false,
         Dropped::UnusableFile | Dropped::SeriesDeleted => false,
     });
@@ -271,6 +272,7 @@ fn of_output(output: &OutputPlan, is_shared_out: bool) -> LossTable {
         | OutputKind::Console { .. }
         | OutputKind::PerlFile { .. }
         | OutputKind::Packets(_)
+        | OutputKind::Riemann(_)
         | OutputKind::EventFile { .. } => false,
     };
     if leaves_out {
@@ -298,15 +300,19 @@ fn drops(reason: Dropped, output: &OutputPlan, is_shared_out: bool) -> bool {
     let pickle = output.kind.facts().written == Written::Pickle;
     let stores = matches!(output.kind.facts().link, Link::Store(_));
     let numbers = pickle || stores || matches!(output.kind, OutputKind::OpenTsdb { .. });
+    let target = if let OutputKind::Http(http) = &output.kind { http.target().ok() } else { None };
+    // Events choose parts of its URL.
+    let has_targets = target.is_some_and(|target| !target.is_fixed());
     let caps_series = lines_of(output).is_some_and(|lines| lines.stage.series_max > 0);
     match reason {
         Dropped::QueueFull | Dropped::TooBig | Dropped::Stopped | Dropped::ByOperator => true,
         Dropped::TooOld => output.queue.age_max_ms > 0,
         Dropped::NoEndpoint => is_shared_out,
         Dropped::NonFinitePoint => takes_results,
-        Dropped::UnsafeName => takes_results || pickle || stores,
+        Dropped::UnsafeName => takes_results || pickle || stores || has_targets,
         Dropped::NotANumber => numbers,
         Dropped::Damaged | Dropped::Deleted | Dropped::DiskFailed => on_disk,
+        Dropped::TooManyRecipients => matches!(&output.kind, OutputKind::Email(plan) if plan.from_event),
         Dropped::SeriesMax => caps_series || stores,
         Dropped::InFuture | Dropped::BeforeRetention | Dropped::NamesFull => stores,
         Dropped::UnusableFile | Dropped::SeriesDeleted => stores,
@@ -486,6 +492,18 @@ mod tests {
         );
         let copied = words(&Nodes::of(&copied).of_source("app", &nothing));
         assert_eq!(copied, ["dropped.stopped", "internal.receipt_dropped"].map(str::to_owned).into());
+    }
+
+    #[test]
+    fn only_targets_that_events_choose_can_be_unsafe() {
+        for (path, there) in [("/in", false), ("/{{host}}/in", true), ("/in?h={{host}}", true)] {
+            let text = format!(
+                "[sources.r]\ntype = \"riemann\"\n[outputs.o]\ntype = \"http\"\nfrom = [\"r\"]\nurl = \"http://127.0.0.1:1{path}\"\n"
+            );
+            let output = words(&Nodes::of(&plan(&text)).of_output("o", &LossTable::new()));
+            assert_eq!(output.contains("dropped.unsafe_name"), there, "{path}");
+            assert!(output.contains("dropped.too_big"), "{path}");
+        }
     }
 
     #[test]

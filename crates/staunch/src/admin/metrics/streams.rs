@@ -7,7 +7,7 @@ type Read = fn(&StreamsFigures) -> u64;
 
 /// All families, without rows if there is no transform `streams`.
 pub(super) fn streams(out: &mut String, all: &[StreamsFigures]) {
-    let rows: [(&'static str, &str, &str, Read); 16] = [
+    let rows: [(&'static str, &str, &str, Read); 17] = [
         ("staunch_streams_events_total", "counter", "Events through the streams.", |row| {
             row.figures.streamed
         }),
@@ -52,6 +52,12 @@ pub(super) fn streams(out: &mut String, all: &[StreamsFigures]) {
             "counter",
             "Messages lost by subscribers that were too slow.",
             |row| row.subscribers.lost,
+        ),
+        (
+            "staunch_streams_subscribers_too_slow_total",
+            "counter",
+            "Subscribers closed because their query takes too much work for each event.",
+            |row| row.subscribers.too_slow,
         ),
     ];
     for (name, kind, help, read) in rows {

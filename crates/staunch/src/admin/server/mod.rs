@@ -10,6 +10,7 @@
 
 mod deadline;
 pub(crate) mod patience;
+mod quotes;
 
 use std::convert::Infallible;
 use std::io;
@@ -21,6 +22,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
 use hyper::body::{Bytes, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::{HttpService, service_fn};
@@ -32,7 +35,9 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use self::deadline::{Deadline, Reading};
-use self::patience::Patient;
+use self::patience::{Patient, TooSlow};
+use self::quotes::Quotes;
+use crate::admin::bodies::refused;
 use crate::admin::clients::ClientEnd;
 use crate::admin::guard::Ends;
 use crate::admin::http::{self, Api};
@@ -183,7 +188,7 @@ async fn connection(
     let slot = Arc::new(slot);
     let tls = api.shared.wiring.load().certificates.of_http();
     let Some(tls) = tls else {
-        return requests(Patient::new(stream, WRITE_PATIENCE), ends, slot, api, stop).await;
+        return requests(patient(stream), ends, slot, api, (stop, Wrapping::Plain)).await;
     };
     let handshake = tokio_rustls::TlsAcceptor::from(tls).accept(stream);
     // Cancellation closes a connection in the middle of its handshake.
@@ -193,7 +198,7 @@ async fn connection(
         shaken = tokio::time::timeout(HANDSHAKE_MAX, handshake) => shaken,
     };
     match shaken {
-        Ok(Ok(stream)) => requests(Patient::new(stream, WRITE_PATIENCE), ends, slot, api, stop).await,
+        Ok(Ok(stream)) => requests(patient(stream), ends, slot, api, (stop, Wrapping::Tls)).await,
         Ok(Err(error)) => {
             tracing::debug!("http: handshake with {peer}: {error}");
             ClientEnd::HandshakeFailed
@@ -205,11 +210,18 @@ async fn connection(
     }
 }
 
+/// [`Deadline`] ends when the last piece of a response is in hyper's buffer, which a client can read for hours.
+fn patient<S>(stream: S) -> Patient<Quotes<S>> {
+    Patient::with_end(Quotes::new(stream), WRITE_PATIENCE, ANSWER_TIME_MAX)
+}
+
 /// The end of a connection with a hyper error.
 fn end_of(error: &hyper::Error) -> ClientEnd {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
     if error.is_timeout() {
         ClientEnd::Silent
+    } else if cause.and_then(io::Error::get_ref).is_some_and(|cause| cause.is::<TooSlow>()) {
+        ClientEnd::Slow
     } else if cause.is_some_and(|cause| cause.kind() == io::ErrorKind::TimedOut) {
         ClientEnd::Unread
     } else {
@@ -217,12 +229,32 @@ fn end_of(error: &hyper::Error) -> ClientEnd {
     }
 }
 
+/// How a connection came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrapping {
+    Plain,
+    Tls,
+}
+
+/// Whether a connection may have one more request: a reload may have turned TLS on since it was accepted.
+#[expect(clippy::result_large_err, reason = "the error is the answer, sent at once")]
+fn still_allowed(api: &Api, wrapping: Wrapping) -> Result<(), Response> {
+    let wants_tls = api.shared.wiring.load().certificates.of_http().is_some();
+    if wrapping == Wrapping::Tls || !wants_tls {
+        return Ok(());
+    }
+    let why = "this address serves HTTPS since the last reload: connect again with TLS";
+    let mut answer = refused(StatusCode::FORBIDDEN, why);
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    Err(answer)
+}
+
 async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     ends: Ends,
     slot: Arc<ConnectionSlot>,
     api: Arc<Api>,
-    stop: watch::Receiver<bool>,
+    (stop, wrapping): (watch::Receiver<bool>, Wrapping),
 ) -> ClientEnd {
     let deadline = Arc::new(Deadline::new(ANSWER_TIME_MAX));
     let of_answers = Arc::clone(&deadline);
@@ -235,7 +267,11 @@ async fn requests<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(ConnectInfo(ends));
             let origin = origins::allowed(&api.shared, request.headers());
-            let mut answer = match http::front(&api, &request) {
+            let allowed = match still_allowed(&api, wrapping) {
+                Ok(()) => http::front(&api, &request),
+                refused => refused,
+            };
+            let mut answer = match allowed {
                 Err(refusal) => refusal,
                 Ok(()) => match hyper::service::Service::call(&router, request).await {
                     Ok(answer) => answer,
@@ -341,28 +377,33 @@ impl hyper::body::Body for Answer {
 #[tokio::test]
 async fn a_reader_that_takes_too_long_for_its_response_is_closed() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let slot = Arc::new(Arc::new(Admission::default()).admit_anyway(model::PeerKey::Local));
-    let deadline = Arc::new(Deadline::new(Duration::from_millis(50)));
-    let (of_requests, of_answers) = (Arc::clone(&slot), Arc::clone(&deadline));
-    let service = service_fn(move |_request: hyper::Request<Incoming>| {
-        let bodies = crate::admin::bodies::Bodies::default();
-        let body = bodies.bytes(model::PeerKey::Local, "text/plain", vec![0; 1 << 20]).into_body();
-        let (reading, under_way) = (of_answers.begin(), UnderWay::new(Arc::clone(&of_requests)));
-        let answer = Answer { body, _reading: reading, _under_way: under_way };
-        async move { Ok::<_, Infallible>(hyper::Response::new(answer)) }
-    });
-    let (near, mut far) = tokio::io::duplex(512);
-    let (_stop, stopping) = watch::channel(false);
-    far.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("there is room");
-    let reads = async {
-        // It never stalls for long.
-        while far.read(&mut [0; 16]).await.is_ok_and(|len| len > 0) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    let near = Patient::new(near, WRITE_PATIENCE);
-    let (end, ()) = tokio::join!(served(near, service, &slot, &deadline, HEAD_TIME_MAX, stopping), reads);
-    assert_eq!(end, ClientEnd::Slow);
+    let soon = Duration::from_millis(50);
+    // All of the small one is in hyper's buffer at once, where no timeout for the response sees it.
+    for (bytes, behind_max) in [(1 << 20, Duration::MAX), (32 << 10, soon)] {
+        let slot = Arc::new(Arc::new(Admission::default()).admit_anyway(model::PeerKey::Local));
+        let deadline = Arc::new(Deadline::new(soon));
+        let (of_requests, of_answers) = (Arc::clone(&slot), Arc::clone(&deadline));
+        let service = service_fn(move |_request: hyper::Request<Incoming>| {
+            let bodies = crate::admin::bodies::Bodies::default();
+            let body = bodies.bytes(model::PeerKey::Local, "text/plain", vec![0; bytes]).into_body();
+            let (reading, under_way) = (of_answers.begin(), UnderWay::new(Arc::clone(&of_requests)));
+            let answer = Answer { body, _reading: reading, _under_way: under_way };
+            async move { Ok::<_, Infallible>(hyper::Response::new(answer)) }
+        });
+        let (near, mut far) = tokio::io::duplex(512);
+        let (_stop, stopping) = watch::channel(false);
+        far.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.expect("there is room");
+        let reads = async {
+            // It never stalls for long.
+            while far.read(&mut [0; 16]).await.is_ok_and(|len| len > 0) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let near = Patient::with_end(near, WRITE_PATIENCE, behind_max);
+        let served = served(near, service, &slot, &deadline, HEAD_TIME_MAX, stopping);
+        let (end, ()) = tokio::join!(served, reads);
+        assert_eq!(end, ClientEnd::Slow, "{bytes} bytes");
+    }
 }
 
 #[tokio::test]

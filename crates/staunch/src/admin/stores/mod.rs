@@ -88,11 +88,16 @@ fn row(open: &OpenStore) -> StoreRow {
     let (walk, walk_done) = open.walk.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let BadFiles { count, named } = open.bad_files.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let figures = &open.figures;
+    // One look at the catalog, which ends here. A second one within it would wait for a writer that waits for the first.
+    let (all_series, name_bytes) = {
+        let catalog = open.store.catalog();
+        (u64::from(catalog.len()), catalog.memory_bytes() as u64)
+    };
     StoreRow {
         name: open.name.clone(),
         path: open.tree.root().display().to_string(),
-        series: u64::from(open.store.catalog().len()),
-        name_bytes: open.store.catalog().memory_bytes() as u64,
+        series: all_series,
+        name_bytes,
         points_in_memory: points,
         series_in_memory: series,
         point_bytes: open.store.points_bytes(),
@@ -112,5 +117,63 @@ fn row(open: &OpenStore) -> StoreRow {
         files_foreign: walk.foreign,
         files_bad: count,
         bad_files: named.into_iter().map(|(path, error)| BadFile { path, error }).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
+    use std::sync::{Arc, Mutex, mpsc};
+    use std::time::Duration;
+
+    use graphite::store::{Pushed, Rules, Store, StoreOptions};
+    use graphite::whisper::Point;
+    use graphite::whisper::rules::{Aggregations, Schemas};
+    use sys::tree::Tree;
+
+    use super::*;
+
+    /// A thread that waits for the catalog twice, and another one that wants to add to it in between, would wait forever.
+    #[test]
+    fn figures_are_read_while_names_are_added() {
+        let schemas = Schemas::new(Vec::new()).expect("no rules are valid");
+        let rules = Rules { schemas, aggregations: Aggregations::new(Vec::new()).expect("valid") };
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = Arc::new(OpenStore {
+            name: "store".to_owned(),
+            store: Store::new(StoreOptions::default(), rules, 7),
+            tree: Tree::open(folder.path().to_owned()).expect("it is there"),
+            walk: Mutex::default(),
+            figures: crate::daemon::shared::stores::StoreFigures::default(),
+            bad_files: Mutex::default(),
+            drains: AtomicUsize::new(0),
+            may_write: AtomicBool::new(true),
+        });
+        let (ended, all_ended) = mpsc::channel();
+        let adds = |part: u32| {
+            let (open, ended) = (Arc::clone(&open), ended.clone());
+            move || {
+                let point = Point { time: 1_800_000_000, value: 1.0 };
+                for number in 0..10_000 {
+                    let pushed =
+                        open.store.push(format!("a.b{part}.c{number}").as_bytes(), point, 0, point.time);
+                    assert_eq!(pushed, Pushed::Taken);
+                }
+                ended.send(()).expect("somebody waits");
+            }
+        };
+        let reads = || {
+            let (open, ended) = (Arc::clone(&open), ended.clone());
+            move || {
+                while row(&open).series < 20_000 {}
+                ended.send(()).expect("somebody waits");
+            }
+        };
+        // Threads that wait for each other are left behind.
+        (0..2).for_each(|part| drop(std::thread::spawn(adds(part))));
+        (0..4).for_each(|_| drop(std::thread::spawn(reads())));
+        for _ in 0..6 {
+            assert_eq!(all_ended.recv_timeout(Duration::from_secs(60)), Ok(()));
+        }
     }
 }

@@ -241,7 +241,8 @@ fn dropped(reason: Dropped) -> &'static str {
         Dropped::UnsafeName => {
             "In a store: the name has an empty part, such as `a..b`, or more than 4,096 bytes: correct the sender. The log has an \
              example. In other outputs: the name or a tag contains a character that would break the protocol's lines. Leave \
-             `sanitize` on, or correct the sender."
+             `sanitize` on, or correct the sender. In an output of type `http`: a part of the path is `.` or `..` for this event, so the \
+             request would go to another path than that of `url`."
         }
         Dropped::InFuture => IN_FUTURE,
         Dropped::BeforeRetention => BEFORE_RETENTION,
@@ -255,6 +256,9 @@ fn dropped(reason: Dropped) -> &'static str {
              delays before this relay, and for a sender whose clock is slow."
         }
         Dropped::TooManyCopies => TOO_MANY_COPIES,
+        Dropped::TooManyRecipients => {
+            "Send the mail to the address of a list, or split the event: its attributes `to`, `cc` and `bcc` have more addresses than a mail may."
+        }
         Dropped::Early => "Check the clock of the sender and the clock of this machine.",
         Dropped::AggregationRuleFull => {
             "Percentiles and medians keep every value of a window, 4,000,000 each at most. Use fewer of them or shorter \
@@ -271,8 +275,8 @@ fn rejected_by_peer(reason: RejectedByPeer) -> &'static str {
     match reason {
         RejectedByPeer::ByPeer => {
             "Of UDP: no process listens at the endpoint, and an ICMP message came back. Start the receiver, or correct `to`. Of requests \
-             (`http`) and mails (`email`): the endpoint will never accept them, as its answer says, which the log quotes once a minute. Correct `url`, \
-             `headers`, the template or `recipients`."
+             (`http`), mails (`email`) and messages (`riemann`): the endpoint will never accept them, as its answer says, which the log quotes once a minute. Correct `url`, \
+             `headers`, the template or `recipients`; of Riemann, the stream that throws."
         }
         RejectedByPeer::SendError => {
             "The log has the system's error. The usual cause is a route or a firewall rule."

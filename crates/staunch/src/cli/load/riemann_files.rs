@@ -11,6 +11,7 @@ use ::streams::riemann::files::Reader;
 use config::streams::{self, Evaluated};
 
 use sys::clock::Clock;
+use sys::random_seed;
 
 /// Files of a folder that is included, at most.
 const FILES_MAX: usize = 1_000;
@@ -23,8 +24,12 @@ pub(super) type ReadText = fn(&Path) -> Result<String, String>;
 /// Evaluates the config of a file. `read` reads a file, `hostname` is the name of the machine unless the environment has another one.
 pub(super) fn evaluate(file: &Path, read: ReadText, hostname: String) -> Evaluated {
     let (main, folder) = main_of(file);
-    let now_us = i64::try_from(Clock::now().wall_ns / 1_000).unwrap_or(i64::MAX);
-    streams::evaluate(&main, Box::new(Folder { folder, read, hostname }), now_us)
+    streams::evaluate(&main, Box::new(Folder { folder, read, hostname }), now_us(), random_seed())
+}
+
+/// The clock at which a config is evaluated, in microseconds since 1970.
+pub(super) fn now_us() -> i64 {
+    i64::try_from(Clock::now().wall_ns / 1_000).unwrap_or(i64::MAX)
 }
 
 /// Evaluates the config of a file for its tests.

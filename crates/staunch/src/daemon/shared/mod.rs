@@ -41,6 +41,7 @@ use crate::daemon::worker::{PacketHandle, ShardHandle};
 use crate::kernel::Kernel;
 use crate::outputs::addresses::locator::Directory;
 use crate::outputs::runtime::SideThreads;
+use crate::sources::compiled::Queries;
 use sys::clock::Clock;
 use tls::Certificates;
 
@@ -95,6 +96,8 @@ pub struct Shared {
     pub carbonlink: CarbonLinkAccount,
     /// Counts of HTTP clients.
     pub http_account: HttpAccount,
+    /// Queries of clients over the index of streams.
+    pub(crate) queries: Queries,
     /// When the daemon started.
     pub started: Now,
     /// The reply to `health`.

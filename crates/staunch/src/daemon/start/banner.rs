@@ -187,6 +187,7 @@ pub(crate) fn place(kind: &OutputKind) -> String {
         Link::Stream(StreamLink { to, .. }) | Link::Datagrams { to, .. } => to.to_string(),
         Link::Requests { form: RequestForm::Http(http), .. } => http.shown_url(),
         Link::Requests { form: RequestForm::Mail(mail), .. } => mail.smtp.clone(),
+        Link::Requests { form: RequestForm::Riemann(_), to, .. } => to.to_string(),
         Link::File { path, file_bytes_max: 0, .. } => path.display().to_string(),
         Link::File { path, file_bytes_max, files_max, .. } => {
             let most = file_bytes_max * (u64::from(files_max) + 1);

@@ -139,6 +139,10 @@ struct Assembled {
     key_flush_reports: tokio::sync::mpsc::Receiver<KeyFlushReport>,
 }
 
+fn certificates(plan: &Plan) -> anyhow::Result<Certificates> {
+    Certificates::load(plan, None).map_err(|wrong| anyhow::Error::msg(tls::joined(&wrong)))
+}
+
 /// Builds the objects of a plan, with the state from another process.
 async fn assemble(
     plan: Plan,
@@ -149,8 +153,7 @@ async fn assemble(
     startup: &mut Startup<'_>,
 ) -> anyhow::Result<Assembled> {
     let now = Clock::now();
-    let certificates =
-        Certificates::load(&plan, None).map_err(|wrong| anyhow::anyhow!("{}", tls::joined(&wrong)))?;
+    let certificates = certificates(&plan)?;
     let accounts = Accounts::default().carried_to(&plan);
     handed.take_up_accounts(&accounts);
     let mut shard = Shard::new(&plan, &accounts, sys::random_seed(), now);
@@ -198,6 +201,7 @@ async fn assemble(
         management_account: Default::default(),
         carbonlink: CarbonLinkAccount::of_port(ports.carbonlink_at),
         http_account: Default::default(),
+        queries: Default::default(),
         started: now,
         healthy: AtomicBool::new(plan.management.iter().all(|management| management.healthy)),
         ready: AtomicBool::new(false),

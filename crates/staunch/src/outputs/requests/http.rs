@@ -4,8 +4,6 @@
 //! Not here: what an answer means for the records (`deliver::request`), what a record contains (`wire::request`).
 //! Limits: redirects are not followed, and there is no proxy. Of an answer at most [`ANSWER_BYTES_MAX`] bytes are read.
 
-use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use config::plan::{HttpEncoding, HttpMethod, HttpOutputPlan, UrlParts};
@@ -17,16 +15,14 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use model::OutputId;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use wire::request::record;
 use wire::template::Template;
 
+use super::connecting::{NotConnected, Of, connect, encrypt};
 use super::sent::{Sent, number, quoted};
-use crate::daemon::shared::Shared;
-use crate::outputs::addresses::locator::{Found, Locator};
-use crate::outputs::socket::StreamSocket;
+use crate::outputs::addresses::locator::Locator;
 
 /// Most bytes of an answer that are read; the connection of a longer one is closed.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
@@ -38,7 +34,7 @@ pub struct HttpPeer {
     /// The headers that are the same for all events.
     headers: Vec<(HeaderName, HeaderValue)>,
     /// For TLS: the source of the current settings, read at each connection.
-    shared: (Arc<Shared>, OutputId),
+    shared: Of,
     open: Option<Open>,
 }
 
@@ -71,9 +67,15 @@ impl Trouble {
     }
 }
 
+impl From<NotConnected> for Trouble {
+    fn from((why, words): NotConnected) -> Trouble {
+        Trouble::new(why, words)
+    }
+}
+
 impl HttpPeer {
     /// Not connected yet.
-    pub fn new(plan: &HttpOutputPlan, shared: (Arc<Shared>, OutputId)) -> HttpPeer {
+    pub fn new(plan: &HttpOutputPlan, shared: Of) -> HttpPeer {
         let is_fixed = |text: &str| Template::parse(text).is_ok_and(|template| template.is_fixed());
         let headers = plan.headers.iter().filter(|(_, value)| is_fixed(value));
         let headers = headers.filter_map(|(name, value)| header(name.as_bytes(), value.as_bytes()));
@@ -96,18 +98,23 @@ impl HttpPeer {
         let head = record(lines[0]).head;
         let same = lines.iter().take_while(|line| record(line).head == head).count();
         let body = Bytes::from(self.body(&lines[..same]));
+        let mut is_doubled = false;
         loop {
             match self.attempt(lines[0], body.clone(), locator).await {
                 Ok((status, said)) => {
                     return Sent {
                         records: number(same),
                         answer: status.answer(),
+                        is_doubled,
                         words: Some(status.words(&said)),
                     };
                 }
-                // Once: the next attempt is on a new connection.
-                Err(trouble) if trouble.is_stale => {}
-                Err(trouble) => return Sent::failed(same, trouble.why, trouble.in_doubt, trouble.words),
+                // Once: the next attempt is on a new connection. A server that closes it without an answer may have read the request.
+                Err(trouble) if trouble.is_stale => is_doubled |= trouble.in_doubt,
+                Err(trouble) => {
+                    let failed = Sent::failed(same, trouble.why, trouble.in_doubt, trouble.words);
+                    return Sent { is_doubled, ..failed };
+                }
             }
         }
     }
@@ -197,27 +204,11 @@ impl HttpPeer {
     async fn connect(&self, locator: &mut Locator) -> Result<Open, Trouble> {
         let within = Duration::from_millis(self.plan.sender.connect_timeout_ms);
         let connected = tokio::time::timeout(within, async {
-            let addresses = loop {
-                match locator.find() {
-                    Found::NotYet => locator.changed().await,
-                    Found::Nowhere(why, words) => return Err(Trouble::new(why, words)),
-                    Found::Addresses(addresses) => break addresses,
-                    Found::Path(_) => return Err(Trouble::new(Failure::ConnectFailed, "no address")),
-                }
-            };
-            let failed = |error: io::Error| {
-                Trouble::new(Failure::ConnectFailed, tls::words::connecting(&error, "tls.ca"))
-            };
-            match StreamSocket::tcp(&addresses, within).await.map_err(failed)? {
-                StreamSocket::Tcp(stream) => self.begin(stream).await,
-                StreamSocket::Unix(_) => Err(Trouble::new(Failure::ConnectFailed, "no address")),
-            }
+            let stream = connect(locator, within, &self.shared).await?;
+            self.begin(stream).await
         });
         let timed_out = |_elapsed| Trouble::new(Failure::ConnectTimeout, "not connected in time");
-        let open = connected.await.map_err(timed_out)??;
-        let account = &self.shared.0.wiring.load().outlets[self.shared.1.index()].account;
-        account.connects.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Ok(open)
+        connected.await.map_err(timed_out)?
     }
 
     /// After connecting: the handshakes.
@@ -228,14 +219,7 @@ impl HttpPeer {
             let task = tokio::spawn(async move { drop(connection.await) });
             return Ok(Open { requests, task, is_used: false });
         }
-        // Without the settings nothing is sent, so that nothing is sent in clear text.
-        let settings = self.shared.0.wiring.load().certificates.of_output(self.shared.1);
-        let settings = settings.ok_or_else(|| Trouble::new(Failure::TlsFailed, "no certificates"))?;
-        let connector = tokio_rustls::TlsConnector::from(settings.config);
-        let stream = connector
-            .connect(settings.name, stream)
-            .await
-            .map_err(|error| Trouble::new(Failure::TlsFailed, tls::words::connecting(&error, "tls.ca")))?;
+        let stream = encrypt(stream, &self.shared).await?;
         let (requests, connection) = handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let task = tokio::spawn(async move { drop(connection.await) });
         Ok(Open { requests, task, is_used: false })

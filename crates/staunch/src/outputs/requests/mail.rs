@@ -4,45 +4,48 @@
 //! Not here: what an answer means for the records (`deliver::request`), the texts (`wire::mail`).
 //! The connection is ours, so that names, TLS and timeouts are those of all outputs; lettre has the message and the dialogue.
 
+use std::hash::BuildHasher as _;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use config::plan::EmailPlan;
 use deliver::endpoint::Failure;
 use deliver::request::Answer;
-use lettre::message::header::ContentType;
+use lettre::message::header::{ContentType, MIME_VERSION_1_0};
 use lettre::message::{Mailbox, MessageBuilder};
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, AsyncTokioStream};
 use lettre::transport::smtp::commands::{Data, Mail, Quit, Rcpt};
 use lettre::transport::smtp::extension::ClientId;
 use lettre::{Address, Message};
-use model::OutputId;
+use sys::clock::Clock;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, ReadBuf};
 use tokio::net::TcpStream;
-use wire::mail::{subject, text_of};
+use wire::mail::{addresses, subject, text_of};
 use wire::request::record;
 
+use super::connecting::{NotConnected, Of, connect, encrypt};
 use super::sent::{Sent, number, quoted};
-use crate::daemon::shared::Shared;
-use crate::outputs::addresses::locator::{Found, Locator};
-use crate::outputs::socket::StreamSocket;
+use crate::outputs::addresses::locator::Locator;
 
 /// Most bytes of the replies before STARTTLS.
 const REPLIES_BYTES_MAX: usize = 16 << 10;
 
-/// The name that the server is greeted with.
-const HELLO: &str = "localhost";
+/// The name of a machine that has none which can be part of an address.
+const NO_NAME: &str = "localhost";
 
 /// The client of one output.
 pub struct MailPeer {
     plan: EmailPlan,
+    /// The name of the machine: the server is greeted with it, and it is the domain of addresses that have none.
+    host: String,
+    /// The mail that was not accepted yet, as the hash of its records, with its identifier: if it arrives twice, it is the same one.
+    pending: Option<(u64, String)>,
     /// For TLS: the source of the current settings, read at each connection.
-    shared: (Arc<Shared>, OutputId),
+    shared: Of,
 }
 
 /// Why a mail was not accepted.
@@ -74,10 +77,20 @@ impl Trouble {
     }
 }
 
+impl From<NotConnected> for Trouble {
+    fn from((why, words): NotConnected) -> Trouble {
+        Trouble::failed(why, false, words)
+    }
+}
+
 impl MailPeer {
     /// Not connected yet.
-    pub fn new(plan: &EmailPlan, shared: (Arc<Shared>, OutputId)) -> MailPeer {
-        MailPeer { plan: plan.clone(), shared }
+    pub fn new(plan: &EmailPlan, shared: Of) -> MailPeer {
+        let host = sys::host_name();
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
+        let is_good = host.chars().all(is_name) && Address::new("a", &host).is_ok();
+        let host = if is_good { host } else { NO_NAME.to_owned() };
+        MailPeer { plan: plan.clone(), host, pending: None, shared }
     }
 
     /// The endpoint's name in logs.
@@ -89,17 +102,36 @@ impl MailPeer {
     pub async fn send(&mut self, lines: &[&[u8]], locator: &mut Locator) -> Sent {
         let head = record(lines[0]).head;
         let same = lines.iter().take_while(|line| record(line).head == head).count();
-        let (answer, words) = match self.mail(&lines[..same], locator).await {
+        let id = self.id(&lines[..same]);
+        let (answer, words) = match self.mail(&lines[..same], &id, locator).await {
             Ok(()) => (Answer::Accepted, None),
             Err(Trouble { answer, words }) => (answer, Some(words)),
         };
-        Sent { records: number(same), answer, words }
+        if matches!(answer, Answer::Accepted | Answer::Rejected) {
+            self.pending = None;
+        }
+        Sent { records: number(same), answer, is_doubled: false, words }
     }
 
-    async fn mail(&self, lines: &[&[u8]], locator: &mut Locator) -> Result<(), Trouble> {
-        let message = self.message(lines)?;
+    /// The `Message-ID` of a mail: the same one when it is sent again.
+    fn id(&mut self, lines: &[&[u8]]) -> String {
+        let hash = foldhash::fast::FixedState::default().hash_one(lines);
+        if let Some((pending, id)) = &self.pending
+            && *pending == hash
+        {
+            return id.clone();
+        }
+        // Its keys are random.
+        let random = foldhash::quality::RandomState::default().hash_one(Clock::now().wall_ns);
+        let id = format!("<{:x}.{random:016x}@{}>", Clock::now().wall_ns, self.host);
+        self.pending = Some((hash, id.clone()));
+        id
+    }
+
+    async fn mail(&self, lines: &[&[u8]], id: &str, locator: &mut Locator) -> Result<(), Trouble> {
+        let message = self.message(lines, id)?;
         let within = Duration::from_millis(self.plan.sender.connect_timeout_ms);
-        let connected = tokio::time::timeout(within, self.connect(locator, within)).await;
+        let connected = tokio::time::timeout(within, connect(locator, within, &self.shared)).await;
         let stream = connected
             .map_err(|_elapsed| Trouble::failed(Failure::ConnectTimeout, false, "not connected in time"))??;
         let timeout = Duration::from_millis(self.plan.sender.write_timeout_ms);
@@ -108,11 +140,12 @@ impl MailPeer {
     }
 
     /// The mail of these records, which have one head.
-    fn message(&self, lines: &[&[u8]]) -> Result<Message, Trouble> {
+    fn message(&self, lines: &[&[u8]], id: &str) -> Result<Message, Trouble> {
         let mut head =
             record(lines[0]).head_fields().map(|field| String::from_utf8_lossy(&field).into_owned());
         let mut next = || head.next().filter(|field| !field.is_empty());
         let (from, to, own_subject) = (next(), next(), next());
+        let (cc, bcc, sender, reply_to) = (next(), next(), next(), next());
         let records: Vec<Vec<u8>> = lines
             .iter()
             .map(|line| {
@@ -123,40 +156,44 @@ impl MailPeer {
             .collect();
         let texts: Vec<_> = records.iter().map(|record| String::from_utf8_lossy(text_of(record))).collect();
         let to = to.unwrap_or_else(|| self.plan.to.join(","));
-        let from = mailbox(from.as_deref().unwrap_or(&self.plan.from))?;
+        let from = self.mailbox(from.as_deref().unwrap_or(&self.plan.from))?;
         let subject = own_subject.unwrap_or_else(|| subject(&records));
         let subject: String = subject.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let mut builder: MessageBuilder = Message::builder().from(from).subject(subject);
-        let recipients = to.split(',').map(str::trim).filter(|to| !to.is_empty());
-        for to in recipients.take(EmailPlan::RECIPIENTS_MAX) {
-            builder = builder.to(mailbox(to)?);
+        let mut builder = Message::builder().message_id(Some(id.to_owned())).from(from).subject(subject);
+        let mut recipients = 0;
+        let kinds: [(Option<String>, fn(MessageBuilder, Mailbox) -> MessageBuilder); 3] =
+            [(Some(to), MessageBuilder::to), (cc, MessageBuilder::cc), (bcc, MessageBuilder::bcc)];
+        for (list, add) in kinds {
+            for address in list.iter().flat_map(|list| addresses(list)) {
+                builder = add(builder, self.mailbox(address)?);
+                recipients += 1;
+            }
         }
-        let message = builder.header(ContentType::TEXT_PLAIN).body(texts.join("\n\n\n"));
+        // What is queued on disk may have been written with another limit.
+        if recipients > EmailPlan::RECIPIENTS_MAX {
+            let words = format!("it has more than {} recipients", EmailPlan::RECIPIENTS_MAX);
+            return Err(Trouble::rejected(words));
+        }
+        if let Some(sender) = sender {
+            builder = builder.sender(self.mailbox(&sender)?);
+        }
+        if let Some(reply_to) = reply_to {
+            builder = builder.reply_to(self.mailbox(&reply_to)?);
+        }
+        let typed = builder.header(MIME_VERSION_1_0).header(ContentType::TEXT_PLAIN);
+        let message = typed.body(texts.join("\n\n\n"));
         message.map_err(|error| Trouble::rejected(format!("it is no mail: {error}")))
     }
 
-    async fn connect(&self, locator: &mut Locator, within: Duration) -> Result<TcpStream, Trouble> {
-        let addresses = loop {
-            match locator.find() {
-                Found::NotYet => locator.changed().await,
-                Found::Nowhere(why, words) => return Err(Trouble::failed(why, false, words)),
-                Found::Addresses(addresses) => break addresses,
-                Found::Path(_) => return Err(Trouble::failed(Failure::ConnectFailed, false, "no address")),
-            }
-        };
-        let socket = StreamSocket::tcp(&addresses, within).await.map_err(|error| {
-            Trouble::failed(Failure::ConnectFailed, false, tls::words::connecting(&error, "tls.ca"))
-        })?;
-        let account = &self.shared.0.wiring.load().outlets[self.shared.1.index()].account;
-        account.connects.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        match socket {
-            StreamSocket::Tcp(stream) => Ok(stream),
-            StreamSocket::Unix(_) => Err(Trouble::failed(Failure::ConnectFailed, false, "no address")),
-        }
+    fn mailbox(&self, text: &str) -> Result<Mailbox, Trouble> {
+        let with_domain = if text.contains('@') { text.to_owned() } else { format!("{text}@{}", self.host) };
+        let address: Result<Address, _> = with_domain.parse();
+        let wrong = |_| Trouble::rejected(format!("`{}` is no address", quoted(text.as_bytes())));
+        Ok(Mailbox::new(None, address.map_err(wrong)?))
     }
 
     async fn dialogue(&self, stream: TcpStream, message: &Message) -> Result<(), Trouble> {
-        let hello = ClientId::Domain(HELLO.to_owned());
+        let hello = ClientId::Domain(self.host.clone());
         let about_server = |error: lettre::transport::smtp::Error| Trouble::of(&error, false, false);
         let stream = self.encrypted(stream).await?;
         let mut server =
@@ -198,33 +235,19 @@ impl MailPeer {
             return Ok(Box::new(stream));
         }
         if self.plan.starttls {
-            start_tls(&mut stream).await?;
+            start_tls(&mut stream, &self.host).await?;
         }
-        // Without the settings nothing is sent, so that nothing is sent in clear text.
-        let settings = self.shared.0.wiring.load().certificates.of_output(self.shared.1);
-        let settings =
-            settings.ok_or_else(|| Trouble::failed(Failure::TlsFailed, false, "no certificates"))?;
-        let connector = tokio_rustls::TlsConnector::from(settings.config);
-        let stream = connector.connect(settings.name, stream).await.map_err(|error| {
-            Trouble::failed(Failure::TlsFailed, false, tls::words::connecting(&error, "tls.ca"))
-        })?;
+        let stream = encrypt(stream, &self.shared).await?;
         // After STARTTLS the server does not greet again, and lettre waits for a greeting.
         let greeting: &[u8] = if self.plan.starttls { b"220 after STARTTLS\r\n" } else { b"" };
         Ok(Box::new(Encrypted { greeting, stream: Box::new(stream) }))
     }
 }
 
-fn mailbox(text: &str) -> Result<Mailbox, Trouble> {
-    let with_domain = if text.contains('@') { text.to_owned() } else { format!("{text}@{HELLO}") };
-    let address: Result<Address, _> = with_domain.parse();
-    let wrong = |_| Trouble::rejected(format!("`{}` is no address", quoted(text.as_bytes())));
-    Ok(Mailbox::new(None, address.map_err(wrong)?))
-}
-
 /// The beginning of a dialogue, up to the reply after which TLS begins.
-async fn start_tls(stream: &mut TcpStream) -> Result<(), Trouble> {
+async fn start_tls(stream: &mut TcpStream, host: &str) -> Result<(), Trouble> {
     expect(stream, b"220", false).await?;
-    for (command, code) in [(format!("EHLO {HELLO}\r\n"), &b"250"[..]), ("STARTTLS\r\n".to_owned(), b"220")] {
+    for (command, code) in [(format!("EHLO {host}\r\n"), &b"250"[..]), ("STARTTLS\r\n".to_owned(), b"220")] {
         stream.write_all(command.as_bytes()).await.map_err(|error| broken(&error))?;
         expect(stream, code, command.starts_with("STARTTLS")).await?;
     }

@@ -1,11 +1,13 @@
 //! Outputs that send requests and wait for the answers: drives the sender of one endpoint.
 //!
 //! Path of a packet: `Outlet` -> `RequestSender::poll` -> **[`run`]** -> [`Peer::send`] -> `RequestSender::on_answer`. Not here:
-//! batches, retries and outcomes (`deliver::request`), the protocols (`http`, `mail`).
+//! batches, retries and outcomes (`deliver::request`), the protocols (`http`, `mail`, `riemann`).
 //! Invariant: the queue's lock is taken for polls only, and never while a request runs.
 
+mod connecting;
 pub mod http;
 pub mod mail;
+pub mod riemann;
 mod sent;
 
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use model::{OutputId, SECOND_NS};
 
 use self::http::HttpPeer;
 use self::mail::MailPeer;
+use self::riemann::RiemannPeer;
 use self::sent::Sent;
 use crate::daemon::outlet::Outlet;
 use crate::daemon::shared::Shared;
@@ -38,6 +41,8 @@ pub enum Peer {
     Http(Box<HttpPeer>),
     /// Of SMTP.
     Mail(Box<MailPeer>),
+    /// Of another Riemann.
+    Riemann(Box<RiemannPeer>),
 }
 
 impl Peer {
@@ -46,6 +51,7 @@ impl Peer {
         match form {
             RequestForm::Http(plan) => Peer::Http(Box::new(HttpPeer::new(plan, of))),
             RequestForm::Mail(plan) => Peer::Mail(Box::new(MailPeer::new(plan, of))),
+            RequestForm::Riemann(plan) => Peer::Riemann(Box::new(RiemannPeer::new(plan, of))),
         }
     }
 
@@ -54,6 +60,7 @@ impl Peer {
         match self {
             Peer::Http(http) => http.send(lines, locator).await,
             Peer::Mail(mail) => mail.send(lines, locator).await,
+            Peer::Riemann(riemann) => riemann.send(lines, locator).await,
         }
     }
 
@@ -62,6 +69,7 @@ impl Peer {
         match self {
             Peer::Http(http) => http.place(),
             Peer::Mail(mail) => mail.place(),
+            Peer::Riemann(riemann) => riemann.place(),
         }
     }
 }
@@ -117,6 +125,9 @@ pub async fn run(
                 drop(lines);
                 worked(&outlet, since_ns);
                 if let Some(sent) = sent {
+                    if sent.is_doubled {
+                        sender.in_doubt(sent.records);
+                    }
                     sender.on_answer(sent.records, sent.answer, Clock::now());
                     if sent.answer == Answer::Rejected {
                         rejections.note(&sent, &outlet);

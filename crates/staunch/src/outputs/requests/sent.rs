@@ -12,6 +12,8 @@ pub struct Sent {
     pub records: u32,
     /// The answer.
     pub answer: Answer,
+    /// Whether an attempt before that of the answer may have arrived as well.
+    pub is_doubled: bool,
     /// For people: what the endpoint said, or what failed.
     pub words: Option<String>,
 }
@@ -20,7 +22,7 @@ impl Sent {
     /// It was never sent, or not answered.
     pub(super) fn failed(records: usize, why: Failure, in_doubt: bool, words: Option<String>) -> Sent {
         let answer = Answer::Failed { why, retry_after_ms: None, in_doubt };
-        Sent { records: number(records), answer, words }
+        Sent { records: number(records), answer, is_doubled: false, words }
     }
 }
 

@@ -54,9 +54,11 @@ impl Connection<'_> {
     pub(super) async fn begin(&self, of: &Subscription) -> Result<Begun, String> {
         const STOPS: &str = "the daemon stops";
         let source = self.updates.borrow().intake.source();
+        let compiled = self.shared.queries.compiled(&of.query).await?;
         let mut asking = self.shared.shard.ask_in_line(self.client.key).await;
         let begins = of.clone();
-        let begun = asking.call(move |worker| worker.turn.shard.subscribe(source, &begins)).await;
+        let begun =
+            asking.call(move |worker| worker.turn.shard.subscribe(source, (&begins, &compiled))).await;
         let Subscribed { query, later, pump } = begun.map_err(|_ended| STOPS)??;
         // It ends with the last subscriber of its query.
         pump.map(tokio::spawn);

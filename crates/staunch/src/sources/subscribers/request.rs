@@ -2,7 +2,8 @@
 //!
 //! A browser lets the scripts of any page open WebSockets to any address, and names the page's origin. So a page may subscribe only if it
 //! comes from the same machine's address, or is listed in `allowed_origins`; a page with a name of its own that leads here (DNS rebinding)
-//! may not. Programs that are no browsers send no origin.
+//! may not. Programs that are no browsers send no origin; browsers send none with links, images and frames, but say that they are of another
+//! site.
 
 use config::plan::SourceKind;
 use data_encoding::BASE64;
@@ -17,6 +18,8 @@ use crate::admin::guard;
 const QUERY_BYTES_MAX: usize = 16 * 1024;
 /// Longest name of a channel.
 const CHANNEL_BYTES_MAX: usize = 1024;
+/// What a browser says about the page that a request comes from; scripts cannot change it.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Appended to the key of a handshake (RFC 6455 §1.3).
 const HANDSHAKE_TEXT: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
@@ -152,6 +155,11 @@ fn page(headers: &HeaderMap, allowed: &[String], names_page: bool) -> Result<Opt
     let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let host = text(HOST).unwrap_or("");
     let Some(origin) = text(ORIGIN) else {
+        // An image, a frame or a link of any page: browsers send no origin with them, and each would hold a subscription.
+        if has_word(headers, SEC_FETCH_SITE, "cross-site") && !is_allowed("*") {
+            let why = "a web page elsewhere that does not name itself may not subscribe here: enter the address by hand, or use an EventSource";
+            return Err(why.to_owned());
+        }
         if names_page || host.is_empty() || guard::is_address(host) || is_allowed(&format!("http://{host}")) {
             return Ok(None);
         }
@@ -256,6 +264,30 @@ mod tests {
             ask("GET", "/index?query=true", &headers, "").err().map(|(status, _)| status.as_u16()),
             Some(400)
         );
+    }
+
+    #[test]
+    fn links_and_images_of_pages_elsewhere_do_not_subscribe() {
+        /// (site, origin, allowed origins, whether it may)
+        type Row = (&'static str, Option<&'static str>, &'static str, bool);
+        let table: &[Row] = &[
+            ("cross-site", None, "", false),
+            ("Cross-Site", None, "", false),
+            ("cross-site", None, "http://dash.example", false),
+            ("cross-site", None, "*", true),
+            ("cross-site", Some("http://dash.example"), "http://dash.example", true),
+            ("same-site", None, "", true),
+            ("same-origin", None, "", true),
+            ("none", None, "", true),
+        ];
+        for (site, origin, allowed, may) in table {
+            let mut headers = vec![("host", "127.0.0.1:5556"), ("sec-fetch-site", *site)];
+            headers.extend(origin.map(|origin| ("origin", origin)));
+            for (method, uri) in [("GET", "/index?query=true"), ("PUT", "/events")] {
+                let status = ask(method, uri, &headers, allowed).err().map(|(status, _)| status.as_u16());
+                assert_eq!(status, (!may).then_some(403), "{method} {site} {origin:?} {allowed}");
+            }
+        }
     }
 
     #[test]

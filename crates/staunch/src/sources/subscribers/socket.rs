@@ -174,6 +174,10 @@ async fn follow(socket: &mut Socket, mut later: Subscriber) -> Ended {
             Received::Lost(lost) => {
                 return Some((CloseCode::Again, format!("too slow: {lost} messages are lost")));
             }
+            Received::TooSlow => {
+                let why = "the query takes too much work for each event";
+                return Some((CloseCode::Policy, why.to_owned()));
+            }
             Received::Closed => return Some((CloseCode::Away, "the streams are gone".to_owned())),
         }
     }

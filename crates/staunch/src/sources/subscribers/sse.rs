@@ -74,7 +74,7 @@ impl Body for Sse {
                 frame(out)
             }
             // The client connects again, and gets the whole index.
-            Poll::Ready(Received::Lost(_) | Received::Closed) => Poll::Ready(None),
+            Poll::Ready(Received::Lost(_) | Received::TooSlow | Received::Closed) => Poll::Ready(None),
             Poll::Pending => match comment.as_mut().poll(cx) {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(()) => {

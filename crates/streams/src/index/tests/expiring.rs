@@ -38,6 +38,8 @@ fn age_follows_state_time_and_ttl() {
         ("expired", nil.clone(), nil.clone(), now.clone(), Age::Expired),
         ("expired", int(1_000), int(99), now.clone(), Age::Expired),
         ("ok", int(1), text("60"), now.clone(), Age::Unknown),
+        ("ok", int(1), text("infinity"), now.clone(), Age::Live),
+        ("ok", int(1), Value::keyword("infinity"), now.clone(), Age::Live),
         ("ok", text("1"), nil, now, Age::Unknown),
     ];
     for (state, time, ttl, now, want) in table {
@@ -55,6 +57,9 @@ fn sweep_removes_expired_events_once_in_bounded_slices() {
     events[1].set(Field::Ttl, int(10));
     events[2].set(Field::Ttl, Value::Number(Number::Double(f64::INFINITY)));
     events[3].set(Field::Ttl, text("soon"));
+    let mut for_ever = event("a", "w", 5);
+    for_ever.set(Field::Ttl, Value::keyword("infinity"));
+    events.push(for_ever);
     let mut index = index_of(events);
     let mut expired = Vec::new();
     assert!(index.expire(&Number::Int(1_000), 1, &mut expired), "there is one to look at");
@@ -65,7 +70,7 @@ fn sweep_removes_expired_events_once_in_bounded_slices() {
     assert_eq!(sweep(&mut index, &Number::Int(1_060)), [""; 0]);
     assert_eq!(sweep(&mut index, &Number::Int(1_061)), ["a/s 1"]);
     assert_eq!(sweep(&mut index, &Number::Int(i64::MAX)), [""; 0]);
-    assert_eq!(search(&index, "true"), ["a/u 3"]);
+    assert_eq!(search(&index, "true"), ["a/u 3", "a/w 5"]);
 }
 
 #[test]

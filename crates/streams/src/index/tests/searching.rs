@@ -22,6 +22,20 @@ fn fleet() -> Index {
 }
 
 #[test]
+fn planning_costs_little_and_is_counted_however_long_texts_are() {
+    let long = |at: i64| format!("{at}{}", "x".repeat(100_000));
+    let index = index_of((0..64).map(|at| event(&long(at), &long(at), at)));
+    let parts: Vec<String> =
+        (0..60).map(|at| format!("host =~ \"%{at}y%\" and service =~ \"%{at}z%\"")).collect();
+    for text in [parts.join(" and "), parts.join(" or ")] {
+        let search = Search::new(&query(&text), &index, SEARCH);
+        let steps = search.counts().steps;
+        assert!(steps >= 120, "{steps} steps: each part is at least one");
+        assert!(steps < 20_000, "{steps} steps before the first slice");
+    }
+}
+
+#[test]
 fn query_looks_only_at_events_of_the_best_set() {
     let index = fleet();
     let table: &[(&str, usize, u64)] = &[

@@ -196,7 +196,7 @@ fn grouped(digits: &str) -> String {
 
 fn floating(place: &Place, value: f64) -> String {
     if !value.is_finite() {
-        let text = crate::print::double::double(value);
+        let text = model::java::JavaDouble(value).to_string();
         return padded(
             &Place { zero: false, ..Place { width: place.width, left: place.left, ..Place::default() } },
             text,

@@ -263,17 +263,12 @@ fn cycle(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 }
 
 fn concat(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    for index in 0..arguments.len() {
-        let Some((first, rest)) = machine.uncons(&arguments[index])? else { continue };
-        if index + 1 == arguments.len() {
-            return cell(machine, first, rest);
-        }
-        let mut next: Vec<Value> =
-            std::iter::once(rest).chain(arguments[index + 1..].iter().cloned()).collect();
-        let rest = part(machine, "concat", &mut next);
-        return cell(machine, first, rest);
-    }
-    Ok(Value::Nil)
+    let Some((inner, outer)) = arguments.split_first_mut() else { return Ok(Value::Nil) };
+    machine.budget.step(outer.len())?;
+    machine.budget.memory(size_of_val(outer))?;
+    // The sequences that follow are one list, of which each part has the rest: `(apply concat …)` has many.
+    let outer = Value::list(outer.iter_mut().map(std::mem::take));
+    flat(machine, &mut [std::mem::take(inner), outer])
 }
 
 /// The values of a sequence, then those of the sequences of another one.

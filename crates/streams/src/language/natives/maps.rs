@@ -147,7 +147,10 @@ pub(super) fn assoc_one(machine: &mut Machine<'_>, to: Value, key: Value, value:
             Value::Keyword(name) => {
                 match Field::of(name) {
                     Some(field) => Arc::make_mut(&mut event).set(field, value),
-                    None => Arc::make_mut(&mut event).set_attribute(name.clone(), value),
+                    None => {
+                        machine.budget.step(event.attributes().len() / 16)?;
+                        Arc::make_mut(&mut event).set_attribute(name.clone(), value);
+                    }
                 }
                 Ok(Value::Event(event))
             }
@@ -233,7 +236,7 @@ fn without_field(event: &Event, key: &Value) -> Value {
     let mut changed = Event::default();
     Field::ALL.iter().for_each(|field| changed.set(*field, event.get(*field).clone()));
     for (known, value) in event.attributes().iter().filter(|(known, _)| known != name) {
-        changed.set_attribute(known.clone(), value.clone());
+        changed.add_attribute(known.clone(), value.clone());
     }
     Value::Event(Arc::new(changed))
 }

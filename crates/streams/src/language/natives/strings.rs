@@ -153,12 +153,13 @@ pub(super) fn substring(machine: &mut Machine<'_>, arguments: &mut [Value]) -> O
 pub(super) fn split(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     let (source, pattern) = (text(&arguments[0])?, regex(&arguments[1])?);
     let limit = arguments.get(2).map_or(Ok(0), integer)?;
-    machine.budget.step(1 + source.len() / 16)?;
+    machine.budget.step(source.len() / 16 + pattern.steps(source.len()))?;
     machine.budget.memory(source.len())?;
     let mut parts = Vec::new();
     let mut from = 0;
     for found in pattern.search().find_iter(source.as_str()) {
         let found = found.map_err(too_hard)?;
+        machine.budget.step(pattern.steps(0))?;
         if limit > 0 && parts.len() as i64 == limit - 1 {
             break;
         }
@@ -203,10 +204,12 @@ fn replace(machine: &mut Machine<'_>, arguments: &mut [Value], all: bool) -> Out
             source.replacen(&from, &to, 1)
         }));
     };
+    machine.budget.step(pattern.steps(source.len()))?;
     let mut to = String::new();
     let mut from = 0;
     for found in pattern.search().captures_iter(source.as_str()) {
         let found = found.map_err(too_hard)?;
+        machine.budget.step(pattern.steps(0))?;
         let Some(whole) = found.get(0) else { continue };
         let part = match &arguments[2] {
             Value::Text(template) => expand(template, &found)?,

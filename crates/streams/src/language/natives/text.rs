@@ -77,22 +77,22 @@ natives! {
         };
         "re-find", 2, 2, "The first place where a regular expression matches, with its groups if it has some.", |m, a| {
             let (pattern, text) = (regex(&a[0])?, text(&a[1])?);
-            m.budget.step(1 + text.len() / 64)?;
+            m.budget.step(pattern.steps(text.len()))?;
             let found = pattern.search().captures(text.as_str()).map_err(too_hard)?;
             Ok(found.map(|found| groups(&found)).unwrap_or_default())
         };
         "re-matches", 2, 2, "The text, if a regular expression matches all of it, with its groups if it has some.", |m, a| {
             let (pattern, text) = (regex(&a[0])?, text(&a[1])?);
-            m.budget.step(1 + text.len() / 64)?;
+            m.budget.step(pattern.steps(text.len()))?;
             let whole = pattern.whole().map_err(|reason| EvalError::throw(&class::PATTERN_SYNTAX, reason))?;
             Ok(whole.captures(text.as_str()).map_err(too_hard)?.map(|found| groups(&found)).unwrap_or_default())
         };
         "re-seq", 2, 2, "All places where a regular expression matches; nil if there are none.", |m, a| {
             let (pattern, text) = (regex(&a[0])?, text(&a[1])?);
-            m.budget.step(1 + text.len() / 64)?;
+            m.budget.step(pattern.steps(text.len()))?;
             let mut all = Vec::new();
             for found in pattern.search().captures_iter(text.as_str()) {
-                m.budget.step(1)?;
+                m.budget.step(pattern.steps(0))?;
                 m.budget.memory(4 * size_of::<Value>())?;
                 all.push(groups(&found.map_err(too_hard)?));
             }
@@ -100,6 +100,8 @@ natives! {
         };
         "read-string", 1, 1, "The first form of a text.", |m, a| {
             let text = text(&a[0])?.clone();
+            // Regular expressions in it are compiled.
+            m.budget.step(1 + text.len() / 8 + READ_PATTERN_STEPS * text.matches("#\"").count())?;
             m.read_form(&text)?.ok_or_else(|| EvalError::throw(&class::RUNTIME_EXCEPTION, "EOF while reading"))
         };
         " with-out-str", 1, 1, "", |m, a| m.captured_print(&a[0].clone()).map(Value::from);
@@ -111,6 +113,9 @@ natives! {
         };
     }
 }
+
+/// Steps for each regular expression that a text to be read may have.
+const READ_PATTERN_STEPS: usize = 2_000;
 
 /// The texts of values with a separator between them.
 pub(super) fn joined(

@@ -51,6 +51,7 @@ fn functions_of_long_texts_and_numbers_use_steps() {
     let mut graph = super::graph(Nowhere::default());
     let mut machine = Machine::new(&mut graph, Limits::LOAD);
     let values = "(def s (apply str (repeat 100000 \"x\"))) (def v (vec (range 100000)))
+        (def t (apply str (repeat 100000 \"x\")))
         (def b (nth (iterate (fn [x] (*' x x)) 3N) 14)) (def r (/ b (inc' b)))";
     machine.load(values, "values").expect("they are right");
     // Each with the least number of steps.
@@ -74,6 +75,15 @@ fn functions_of_long_texts_and_numbers_use_steps() {
         ("(*' b b)", 900),
         ("(= v (subvec v 0))", 25_000),
         ("(hash v)", 12_000),
+        ("(= s t)", 90),
+        ("(compare s t)", 700),
+        ("(hash s)", 700),
+        ("(get s 99999)", 1_500),
+        ("(re-find #\"(?=y)y\" \"x\")", 500),
+        ("(re-seq #\"(?=x)x\" \"xxxx\")", 2_000),
+        ("(clojure.string/replace \"xxxx\" #\"(?=x)x\" \"y\")", 2_000),
+        ("(clojure.string/split \"axbxc\" #\"(?=x)x\")", 1_000),
+        ("(read-string \"[#\\\"a\\\" #\\\"b\\\"]\")", 4_000),
     ];
     for (expression, least) in table {
         machine.budget = Budget::new(Limits::LOAD);
@@ -81,4 +91,18 @@ fn functions_of_long_texts_and_numbers_use_steps() {
         let used = Limits::LOAD.steps - machine.budget.steps_left();
         assert!(used >= least && (least > 0 || used < 100), "{expression} uses {used} steps");
     }
+}
+
+#[test]
+fn many_sequences_are_put_together_in_linear_time() {
+    let mut graph = super::graph(Nowhere::default());
+    let mut machine = Machine::new(&mut graph, Limits::LOAD);
+    let concat = "(count (apply concat (repeat 20000 [1 2 3])))";
+    machine.load(concat, "t").expect("it is right");
+    let used = Limits::LOAD.steps - machine.budget.steps_left();
+    assert!(used < 1_000_000, "{used} steps for 60,000 values");
+    check(
+        "(concat) => ()\n(concat nil [] [1] nil '(2 3) {}) => (1 2 3)\n(concat [1]) => (1)\n\
+         (take 3 (concat [1] (iterate inc 2))) => (1 2 3)\n(apply concat [[1 2] [] [3]]) => (1 2 3)",
+    );
 }

@@ -10,7 +10,7 @@ use crate::natives;
 use crate::nodes::fields;
 use crate::object::class;
 use crate::object::time::{Moment, Zone};
-use crate::print::double;
+use crate::print::moment;
 use crate::value::Value;
 
 natives! {
@@ -37,7 +37,7 @@ natives! {
         "to-sql-time", 1, 1, "The java.util.Date of a time.", |m, a| Ok(read(m.graph, &a[0])?.map(date).into());
         "from-sql-time", 1, 1, "The time of a java.util.Date.", |m, a| Ok(read(m.graph, &a[0])?.map(joda).into());
         "to-string", 1, 1, "A time in ISO 8601, in UTC.", |m, a| {
-            let text = |time: Moment| Value::from(double::moment(Moment { zone: Zone::UTC, ..time }));
+            let text = |time: Moment| Value::from(moment::iso(Moment { zone: Zone::UTC, ..time }));
             Ok(read(m.graph, &a[0])?.map(text).into())
         };
         "from-string", 1, 1, "The time of a text in one of the usual forms, or nil.", |m, a| {

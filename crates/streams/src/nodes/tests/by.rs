@@ -1,6 +1,6 @@
 //! `by`: forks, their limits and their end.
 
-use super::rig::Rig;
+use super::rig::{Rig, event};
 use crate::graph::{Limit, Limits};
 
 const SECOND_US: i64 = 1_000_000;
@@ -84,6 +84,38 @@ fn the_longest_idle_forks_go_first_when_many_are_evicted() {
     assert!(
         rig.outputs().split(' ').filter(|word| !word.starts_with('@')).all(|event| event.starts_with("m3"))
     );
+}
+
+#[test]
+fn many_idle_forks_are_removed_in_small_parts() {
+    const FORKS: i64 = 80_000;
+    let limits = Limits { fork_idle_us: 100 * SECOND_US, ..Limits::default() };
+    let mut rig = Rig::with_limits("(by :host (sdo))", limits);
+    for host in 0..FORKS {
+        rig.push(&event(&format!("^h{host}")));
+    }
+    let (mut most, mut left) = (0, rig.graph.counts().forks());
+    assert_eq!(left, FORKS as u64);
+    while let Some(due_us) = rig.graph.next_due_us() {
+        assert!(due_us < 300 * SECOND_US, "{left} forks are left after three times the idle time");
+        rig.graph.advance(due_us, 1);
+        let forks = rig.graph.counts().forks();
+        (most, left) = (most.max(left - forks), forks);
+    }
+    assert_eq!((left, most), (0, 4_096));
+    assert_eq!(rig.graph.counts().of(Limit::ForkIdle), FORKS as u64);
+}
+
+#[test]
+fn restored_forks_are_evicted_in_the_order_of_their_last_events() {
+    let limits = Limits { forks: 3, ..Limits::default() };
+    let mut rig = Rig::with_limits("(by :host (counter out))", limits);
+    rig.run("^a,m1 +1 ^b,m1 +1 ^c,m1 +1 ^a,m1");
+    let state = rig.graph.save(rig.stream);
+    let mut next = Rig::at("(by :host (counter out))", limits, 10 * SECOND_US).expect("it was right before");
+    next.graph.restore(next.stream, &state);
+    next.run("^d,m1 ^a,m1 ^c,m1 ^b,m1");
+    assert_eq!(next.outputs(), "@10 m1,^d m3,^a m2,^c m1,^b");
 }
 
 #[test]

@@ -36,6 +36,23 @@ fn full_windows_drop_or_flush_and_are_counted() {
 }
 
 #[test]
+fn a_stream_that_takes_all_steps_again_and_again_is_left_out_for_the_rest_of_the_second() {
+    let endless = "(fn [e] (loop [] (recur)))";
+    let table = [
+        // The stream beside it gets nothing while the endless one has taken all, and is not left out itself.
+        (format!("(sdo {endless} (smap (fn [e] (first [e])) out))"), "a a a a a a +1 a", "a a", 2),
+        ("(sdo (fn [e] (throw (RuntimeException. \"no\"))) out)".to_owned(), "a a a a a a", "a a a a a a", 0),
+    ];
+    for (stream, inputs, want, left_out) in table {
+        let mut rig = Rig::new(&stream);
+        rig.graph.evaluation.event_limits.steps = 10_000;
+        rig.run(inputs);
+        assert_eq!(rig.outputs(), want, "{stream} gets {inputs}");
+        assert_eq!(rig.graph.counts().of(Limit::LeftOut), left_out, "{stream} gets {inputs}");
+    }
+}
+
+#[test]
 fn windows_of_more_events_than_may_be_and_other_wrong_arguments_are_refused() {
     for stream in [
         "(moving-event-window 100001 out)",

@@ -2,6 +2,10 @@
 //!
 //! Numbers are of a fixed size or in base 128 (the lowest seven bits first), texts and collections have their length before them.
 //! A reader takes whatever it gets: it never allocates more than a multiple of the bytes that are left.
+//!
+//! Values share their parts: forty vectors that each have the one before it twice are small in memory, and a trillion of values here. So
+//! each value is written within a number of bytes, and long texts and lists of tags that several events have are written once
+//! ([`super::shared`]).
 
 use std::sync::Arc;
 
@@ -10,6 +14,7 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::Zero;
 
+use super::shared::Shared;
 use crate::event::{Event, Field};
 use crate::number::Number;
 use crate::object::pattern::Pattern;
@@ -19,6 +24,12 @@ use crate::value::Value;
 
 /// Collections in each other, at most.
 const DEPTH_MAX: u32 = 200;
+/// Bytes of one value, at most.
+pub const VALUE_BYTES_MAX: usize = 128 << 20;
+/// Bytes of one field of an event, and of an attribute that is a text: what a message has room for.
+const FIELD_BYTES_MAX: usize = 17 << 20;
+/// Bytes of an attribute that is a collection, which only functions of the config make.
+const COLLECTION_BYTES_MAX: usize = 1 << 20;
 
 mod tag {
     pub(super) const NIL: u8 = 0;
@@ -41,6 +52,8 @@ mod tag {
     pub(super) const PATTERN: u8 = 17;
     pub(super) const DATE: u8 = 18;
     pub(super) const JODA_DATE: u8 = 19;
+    /// A text or a list of tags that was written before, by its number.
+    pub(super) const AGAIN: u8 = 20;
 }
 
 /// Bytes that a state is written to.
@@ -50,9 +63,33 @@ pub struct Archive {
     pub bytes: Vec<u8>,
     /// Values that cannot be saved: nil was written.
     pub lost: u64,
+    /// Values that are too large: nil was written, or nothing.
+    pub too_large: u64,
+    /// What can be referred to.
+    pub(super) shared: Shared,
+    /// The bytes of the value at hand end here at the latest.
+    end: usize,
+    /// The value at hand does not fit.
+    is_over: bool,
+    /// Bytes that were written and taken back.
+    discarded: usize,
+}
+
+/// A state of an archive, to go back to.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    bytes: usize,
+    shared: usize,
+    lost: u64,
+    too_large: u64,
 }
 
 impl Archive {
+    /// Goes on with these bytes, and with what those before them can refer to.
+    pub(super) fn of(bytes: Vec<u8>, shared: Shared) -> Archive {
+        Archive { bytes, shared, ..Archive::default() }
+    }
+
     /// Writes a number that is mostly small.
     pub fn count(&mut self, mut count: u64) {
         while count >= 0x80 {
@@ -73,19 +110,71 @@ impl Archive {
         self.bytes.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// Writes a value.
+    /// Writes a value; nil if it takes more than [`VALUE_BYTES_MAX`].
     pub fn value(&mut self, value: &Value) {
+        if !self.value_within(value, VALUE_BYTES_MAX) {
+            self.too_large += 1;
+            self.bytes.push(tag::NIL);
+        }
+    }
+
+    /// Writes a value, unless it takes more than so many bytes. Returns whether it was written: otherwise nothing is.
+    pub fn value_within(&mut self, value: &Value, most: usize) -> bool {
+        let mark = self.mark();
+        self.end = mark.bytes.saturating_add(most);
         self.nested(value, DEPTH_MAX);
+        self.check_end();
+        let is_written = !self.is_over;
+        if !is_written {
+            self.back_to(mark);
+        }
+        is_written
+    }
+
+    fn mark(&self) -> Mark {
+        let Archive { bytes, lost, too_large, shared, .. } = self;
+        Mark { bytes: bytes.len(), shared: shared.len(), lost: *lost, too_large: *too_large }
+    }
+
+    fn back_to(&mut self, mark: Mark) {
+        self.discarded += self.bytes.len() - mark.bytes;
+        self.bytes.truncate(mark.bytes);
+        self.shared.truncate(mark.shared);
+        (self.lost, self.too_large, self.is_over) = (mark.lost, mark.too_large, false);
+    }
+
+    fn check_end(&mut self) {
+        self.is_over |= self.bytes.len() > self.end;
+    }
+
+    /// A part of a value: nil if it takes more than so many bytes. Bytes that are taken back count for the value, so that its parts
+    /// cannot keep the thread busy.
+    fn limited(&mut self, value: &Value, most: usize, depth: u32) {
+        let (mark, outer, discarded) = (self.mark(), self.end, self.discarded);
+        self.end = outer.min(mark.bytes.saturating_add(most));
+        let is_own_limit = self.end < outer;
+        self.nested(value, depth);
+        self.check_end();
+        if self.is_over && is_own_limit {
+            self.back_to(mark);
+            self.too_large += 1;
+            self.bytes.push(tag::NIL);
+        }
+        self.end = outer.saturating_sub(self.discarded - discarded);
     }
 
     fn nested(&mut self, value: &Value, depth: u32) {
+        self.check_end();
+        if self.is_over {
+            return;
+        }
         let Some(inner) = depth.checked_sub(1) else { return self.lose() };
         match value {
             Value::Nil => self.bytes.push(tag::NIL),
             Value::Bool(value) => self.bytes.push(if *value { tag::TRUE } else { tag::FALSE }),
             Value::Number(number) => self.any_number(number),
             Value::Char(char) => self.tagged(tag::CHAR, char.encode_utf8(&mut [0; 4]).as_bytes()),
-            Value::Text(text) => self.tagged(tag::TEXT, text.as_bytes()),
+            Value::Text(text) => self.once(value, |to| to.tagged(tag::TEXT, text.as_bytes())),
             Value::Keyword(name) => self.tagged(tag::KEYWORD, name.as_bytes()),
             Value::Symbol(symbol) => self.tagged(tag::SYMBOL, symbol.name.as_bytes()),
             Value::List(list) => self.all(tag::LIST, list.len(), list.iter(), inner),
@@ -123,7 +212,24 @@ impl Archive {
         self.bytes.push(tag::NIL);
     }
 
+    /// Writes a value, or its number if it was written before.
+    fn once(&mut self, value: &Value, write: impl FnOnce(&mut Archive)) {
+        if let Some(number) = self.shared.number(value) {
+            self.bytes.push(tag::AGAIN);
+            return self.count(number);
+        }
+        let start = self.bytes.len();
+        write(self);
+        if !self.is_over {
+            self.shared.add(value, self.bytes.len() - start);
+        }
+    }
+
     fn tagged(&mut self, tag: u8, bytes: &[u8]) {
+        if bytes.len() > self.end.saturating_sub(self.bytes.len()) {
+            self.is_over = true;
+            return;
+        }
         self.bytes.push(tag);
         self.text(bytes);
     }
@@ -131,7 +237,12 @@ impl Archive {
     fn all<'v>(&mut self, tag: u8, count: usize, values: impl Iterator<Item = &'v Value>, depth: u32) {
         self.bytes.push(tag);
         self.count(count as u64);
-        values.for_each(|value| self.nested(value, depth));
+        for value in values {
+            if self.is_over {
+                return;
+            }
+            self.nested(value, depth);
+        }
     }
 
     fn any_number(&mut self, number: &Number) {
@@ -158,11 +269,22 @@ impl Archive {
 
     fn event(&mut self, event: &Event, depth: u32) {
         self.bytes.push(tag::EVENT);
-        Field::ALL.iter().for_each(|field| self.nested(event.get(*field), depth));
+        for field in Field::ALL {
+            match (field, event.get(field)) {
+                (Field::Tags, tags @ Value::Vector(_)) => {
+                    self.once(tags, |to| to.limited(tags, FIELD_BYTES_MAX, depth));
+                }
+                (_, value) => self.limited(value, FIELD_BYTES_MAX, depth),
+            }
+        }
         self.count(event.attributes().len() as u64);
         for (name, value) in event.attributes() {
+            if self.is_over {
+                return;
+            }
+            let most = if matches!(value, Value::Text(_)) { FIELD_BYTES_MAX } else { COLLECTION_BYTES_MAX };
             self.text(name.as_bytes());
-            self.nested(value, depth);
+            self.limited(value, most, depth);
         }
     }
 }
@@ -176,12 +298,19 @@ pub struct Damaged;
 #[derive(Clone, Debug)]
 pub struct Reader<'b> {
     left: &'b [u8],
+    /// What can be referred to.
+    shared: Shared,
 }
 
 impl<'b> Reader<'b> {
     /// Reads these bytes.
     pub fn new(bytes: &'b [u8]) -> Reader<'b> {
-        Reader { left: bytes }
+        Reader { left: bytes, shared: Shared::default() }
+    }
+
+    /// Reads these bytes, which may refer to those before them.
+    pub(super) fn go_on(&mut self, bytes: &'b [u8]) {
+        self.left = bytes;
     }
 
     /// Bytes that are left.
@@ -266,7 +395,17 @@ impl<'b> Reader<'b> {
             tag::FLOAT => Value::Number(Number::Float(f32::from_le_bytes(self.bytes()?))),
             tag::DOUBLE => Value::from(f64::from_le_bytes(self.bytes()?)),
             tag::CHAR => Value::Char(self.str()?.chars().next().ok_or(Damaged)?),
-            tag::TEXT => Value::Text(self.str()?),
+            tag::TEXT => {
+                let start = self.left.len();
+                let text = Value::Text(self.str()?);
+                // With the tag.
+                self.shared.add(&text, 1 + start - self.left.len());
+                text
+            }
+            tag::AGAIN => {
+                let number = self.count()?;
+                self.shared.value(number).ok_or(Damaged)?
+            }
             tag::KEYWORD => Value::Keyword(self.str()?),
             tag::SYMBOL => Value::Symbol(Arc::new(Symbol::new(self.str()?))),
             tag::LIST => Value::list(self.all(1, inner)?),
@@ -309,7 +448,12 @@ impl<'b> Reader<'b> {
     fn event(&mut self, depth: u32) -> Result<Event, Damaged> {
         let mut event = Event::default();
         for field in Field::ALL {
-            event.set(field, self.nested(depth)?);
+            let (start, first) = (self.left.len(), self.left.first().copied());
+            let value = self.nested(depth)?;
+            if field == Field::Tags && first == Some(tag::VECTOR) {
+                self.shared.add(&value, start - self.left.len());
+            }
+            event.set(field, value);
         }
         for _ in 0..self.count()? {
             let name = self.str()?;

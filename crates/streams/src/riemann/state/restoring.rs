@@ -18,6 +18,8 @@ const NAMED_MAX: usize = 20;
 pub struct Restored {
     /// Records of streams that took what they remembered; a stream with many forks has several.
     pub streams: u64,
+    /// Records of any kind that were read.
+    pub records: u64,
     /// Events that are in the index again.
     pub events: u64,
     /// Streams that remembered something and are no more, or have another form: constructor and place, at most 20.
@@ -58,14 +60,16 @@ pub(in super::super) fn restore<'b>(
 ) -> Restored {
     let nodes: Nodes = streams.iter().copied().collect();
     let mut restored = Restored::default();
+    let mut reader = Reader::new(&[]);
     for block in blocks {
-        let mut reader = Reader::new(block);
+        reader.go_on(block);
         while reader.left() > 0 {
             if next(graph, &nodes, &mut reader, &mut restored).is_err() {
                 restored.is_damaged = true;
                 restored.drop_inner(graph);
                 return restored;
             }
+            restored.records += 1;
         }
     }
     restored.drop_inner(graph);

@@ -1,6 +1,7 @@
 //! What streams remember through a reload, a restart and a crash.
 
 use super::Running;
+use crate::graph::Limit;
 use crate::riemann::state::restoring::Restored;
 
 /// A config whose streams say what they have, in the order of these parts.
@@ -136,5 +137,142 @@ fn a_state_that_is_cut_or_damaged_gives_what_came_before() {
         let mut new = Running::load(&all, &[]).unwrap();
         new.engine.restore(std::iter::once(&*damaged));
         push(&mut new, "h", 100);
+    }
+}
+
+#[test]
+fn a_value_that_shares_its_parts_is_left_out_and_counted() {
+    let shared = "(assoc e :wide (nth (iterate (fn [v] [v v]) [1]) 34))";
+    let index = format!("(let [index (index)] (streams (smap (fn [e] {shared}) index)))");
+    let window = format!(
+        "(streams (smap (fn [e] {shared}) (moving-event-window 9 (fn [all] (println (count all))))))"
+    );
+    let all = config(&[&index, &window]);
+    let mut old = Running::load(&all, &[]).unwrap();
+    events(&mut old);
+    let mut bytes = Vec::new();
+    old.engine.save_begin(&mut bytes);
+    while old.engine.save_slice(1, &mut bytes).is_none() {}
+    assert!(bytes.len() < 10_000, "{}", bytes.len());
+    assert_eq!(old.engine.counts().of(Limit::StateTooLarge), 5, "two in the index, three in the window");
+    let mut new = Running::load(&all, &[]).unwrap();
+    let restored = new.engine.restore(std::iter::once(&*bytes));
+    assert_eq!((restored.events, restored.is_damaged), (2, false));
+    push(&mut new, "h", 100);
+    assert_eq!(lines(&new), ["4"]);
+}
+
+/// A config whose clock has stepped to that time.
+fn at(config: &str, now_s: i64) -> Running {
+    let mut running = Running::load(config, &[]).unwrap();
+    running.engine.step_clock(now_s * 1_000_000);
+    assert!(running.engine.advance(now_s * 1_000_000, 1_000));
+    running
+}
+
+/// The engine of a config that takes what another one had, at that time of its clock.
+fn restored_at(config: &str, now_s: i64, bytes: &[u8]) -> Running {
+    let mut new = at(config, now_s);
+    new.engine.restore(std::iter::once(bytes));
+    new
+}
+
+fn saved(running: &mut Running) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    running.engine.save_begin(&mut bytes);
+    while running.engine.save_slice(1, &mut bytes).is_none() {}
+    bytes
+}
+
+#[test]
+fn a_clock_that_was_ahead_before_a_restart_silences_no_stream() {
+    let streams = [
+        "(throttle 1 5 (note \"x\"))",
+        "(rate 5 (note \"x\"))",
+        "(batch 100 5 (fn [all] (println (count all))))",
+        "(fixed-time-window 5 {:flush-after 1} (fn [all] (println (count all))))",
+        "(by :host (throttle 1 5 (note \"x\")))",
+    ];
+    for stream in streams {
+        let text = config(&[&format!("(streams {stream})")]);
+        // Ten years ahead.
+        let mut old = at(&text, 1_000_000_000);
+        old.run("a,^h,m1t1000000000l100");
+        let bytes = saved(&mut old);
+        let mut new = restored_at(&text, 684_000_000, &bytes);
+        new.run("+7");
+        let _ended = new.out();
+        new.run("a,^h,m1t684000007l100 +7");
+        assert!(!new.out().is_empty(), "{stream}");
+    }
+}
+
+#[test]
+fn forks_of_a_clock_that_was_ahead_are_removed_when_they_are_idle() {
+    let text = config(&["(streams (by :host (counter (note \"x\"))))"]);
+    let mut old = at(&text, 1_000_000_000);
+    push(&mut old, "h", 1);
+    let mut new = restored_at(&text, 684_000_000, &saved(&mut old));
+    assert_eq!(new.engine.counts().forks(), 1);
+    assert!(new.engine.advance((684_000_000 + 3 * 24 * 3_600) * 1_000_000, 1_000_000));
+    assert_eq!(new.engine.counts().forks(), 0);
+}
+
+#[test]
+fn one_event_does_not_spoil_a_state_for_ever() {
+    // The stream, the event that spoils it, and what is printed for the one after that.
+    let table = [
+        ("(counter (note \"x\"))", "a,^h,m9223372036854775807t0", "x h 9223372036854775817N"),
+        ("(sum-over-time (note \"x\"))", "a,^h,m9223372036854775807t0", "x h 9223372036854775817N"),
+        (
+            "(smap (fn [e] (if (= (:metric e) 7) (assoc e :metric ##NaN) e)) (ewma-timeless 1 (note \"x\")))",
+            "a,^h,m7t0",
+            "x h 9",
+        ),
+        (
+            "(smap (fn [e] (if (= (:metric e) 7) (assoc e :metric ##NaN) e)) (counter (note \"x\")))",
+            "a,^h,m7t0",
+            "x h 10",
+        ),
+        (
+            "(smap (fn [e] (if (= (:metric e) 7) (assoc e :metric ##Inf) e)) (ewma 1 (where (> metric 4) (note \"x\"))))",
+            "a,^h,m7t0",
+            "x h 4.5078125",
+        ),
+        ("(moving-time-window 10 (fn [all] (println (count all))))", "a,^h,m1t1152921504606846976", "2"),
+        ("(fixed-time-window 5 (fn [all] (println (count all))))", "a,^h,m1t1152921504606846976", "1"),
+    ];
+    for (stream, spoils, want) in table {
+        let text = config(&[&format!("(streams {stream})")]);
+        let mut running = Running::load(&text, &[]).unwrap();
+        running.run("a,^h,m1t0");
+        running.run(spoils);
+        let _printed = running.out();
+        let mut new = restored_at(&text, 0, &saved(&mut running));
+        for running in [&mut running, &mut new] {
+            running.run("a,^h,m9t6");
+            assert_eq!(running.out().trim(), want, "{stream}");
+        }
+    }
+    let text = config(&["(streams (moving-time-window 5 (note \"x\")))"]);
+    let mut running = Running::load(&text, &[]).unwrap();
+    running.run("a,m1t86400 a,m1t86401");
+    assert_eq!(running.engine.counts().of(Limit::TimeAhead), 1, "a day ahead is not too far");
+}
+
+#[test]
+fn after_a_step_of_the_clock_each_timer_runs_once() {
+    let text = "(every! 1 (fn [] (println 1))) (streams (fill-in 1 {:host \"h\"} (fn [e] (println 2))))";
+    for (gap_s, want) in [(3_600, 7_200), (3_601, 2), (100_000_000, 2)] {
+        let mut running = Running::load(text, &[]).unwrap();
+        let now_us = gap_s * 1_000_000;
+        running.engine.step_clock(now_us);
+        assert!(running.engine.advance(now_us, 10_000), "{gap_s}");
+        assert_eq!(lines(&running).len(), want, "{gap_s}");
+        // They are on the grid of the new time, and the clock is there.
+        assert_eq!(
+            (running.engine.now_us(), running.engine.next_due_us()),
+            (now_us, Some(now_us + 1_000_000))
+        );
     }
 }

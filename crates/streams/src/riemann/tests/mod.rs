@@ -1,10 +1,13 @@
 //! Configs that run: events and time in, effects, log and index out.
 
 mod carrying;
+mod clients;
 mod declaring;
 mod lints;
+mod parts;
 mod posts;
 mod running;
+mod services;
 mod testing;
 
 use std::any::Any;
@@ -63,14 +66,14 @@ impl Host for Folder {
 }
 
 /// A config that runs.
-struct Running {
-    engine: Engine,
+pub(super) struct Running {
+    pub(super) engine: Engine,
     out: Arc<Mutex<Vec<String>>>,
 }
 
 impl Running {
     /// A config without self-instrumentation, in a folder with these other files.
-    fn load(config: &str, files: &[(&str, &str)]) -> Result<Running, LoadError> {
+    pub(super) fn load(config: &str, files: &[(&str, &str)]) -> Result<Running, LoadError> {
         let mut folder = Folder::default();
         folder
             .files
@@ -115,6 +118,7 @@ impl Running {
             Effect::Published { watches, event, shape } => {
                 format!("{watches:?} {shape:?} {}", rig::show(&Value::Event(event)))
             }
+            Effect::WatchEnded { watch } => format!("{watch:?} has ended"),
             Effect::Event { output, event } => format!("{} {}", output.0, rig::show(&Value::Event(event))),
         };
         self.engine.effects().map(shown).collect()

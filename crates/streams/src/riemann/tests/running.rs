@@ -1,24 +1,31 @@
 //! Events and time.
 
+use std::sync::Arc;
+
 use super::Running;
+use crate::event::{Event, Field};
 use crate::index::SearchLimits;
 use crate::nodes::tests::rig;
-use crate::riemann::engine::SearchError;
+use crate::query::Query;
 use crate::riemann::surroundings::REINJECTED_MAX;
-use crate::riemann::watching::{WATCHES_MAX, WatchError};
+use crate::riemann::watching::{EVENT_STEPS_MAX, PATTERNS_MAX, WATCHES_MAX, WatchError};
 use crate::value::Value;
 
 impl Running {
     /// The events of the index that a query finds, sorted.
     fn found(&mut self, query: &str) -> Vec<String> {
         let limits = SearchLimits { results_max: 1_000, steps_max: 1_000_000 };
-        let mut search = self.engine.search(query, limits).unwrap_or_else(|error| panic!("{query}: {error}"));
+        let mut search = self.engine.search(&parsed(query), limits).expect("it has an index");
         let mut found = Vec::new();
         self.engine.continue_search(&mut search, u64::MAX, &mut found);
         let mut shown: Vec<String> = found.into_iter().map(|event| rig::show(&Value::Event(event))).collect();
         shown.sort();
         shown
     }
+}
+
+fn parsed(query: &str) -> Arc<Query> {
+    Arc::new(Query::new(query).unwrap_or_else(|error| panic!("{query}: {error}")))
 }
 
 #[test]
@@ -38,9 +45,9 @@ fn there_is_one_index_however_often_it_is_called() {
 
 #[test]
 fn without_an_index_a_query_is_an_error() {
-    let mut running = Running::new("(streams prn)");
+    let running = Running::new("(streams prn)");
     let limits = SearchLimits { results_max: 1, steps_max: 1 };
-    assert!(matches!(running.engine.search("true", limits), Err(SearchError::NoIndex)));
+    assert!(running.engine.search(&parsed("true"), limits).is_none());
 }
 
 #[test]
@@ -272,9 +279,13 @@ fn an_event_that_runs_for_ever_ends_at_its_limit() {
 fn streams_of_a_config_call_their_children_and_survive_what_these_throw() {
     let config = "(defn twice [& children] (fn [e] (call-rescue e children) (call-rescue e children)))
         (streams (twice (where (service \"a\") (fn [e] (print \"<1>\"))) (fn [e] (throw (Exception. \"x\"))) (fn [e] (print \"<2>\"))))";
-    let out = Running::new(config).run("a").out();
+    let mut running = Running::new(config);
+    let out = running.run("a").out();
     assert_eq!((out.matches("<1>").count(), out.matches("<2>").count()), (2, 2), "{out}");
     assert_eq!(out.matches("Exception: x").count(), 2, "{out}");
+    // They are counted, and there are at most 10 lines in a second.
+    let out = running.run(&"a ".repeat(20)).out();
+    assert_eq!((out.matches("Exception: x").count(), running.engine.figures().threw), (8, 42));
 }
 
 #[test]
@@ -295,7 +306,7 @@ fn watches_get_the_events_of_their_channel_that_match_their_query() {
     for (channel, query) in
         [("index", "metric > 1 or state = \"expired\""), ("all", "service =~ \"b%\""), ("maps", "true")]
     {
-        running.engine.watch(channel, query).unwrap_or_else(|error| panic!("{error}"));
+        running.engine.watch(channel, parsed(query)).unwrap_or_else(|error| panic!("{error}"));
     }
     running.run("a,m1t0l3 b,m2t0l9");
     let sent = running.effects();
@@ -312,26 +323,79 @@ fn watches_get_the_events_of_their_channel_that_match_their_query() {
 #[test]
 fn an_engine_that_goes_on_where_another_was_keeps_its_watches() {
     let mut before = Running::new("(streams (publish \"c\"))");
-    let ended = before.engine.watch("c", "true").unwrap();
-    let kept = before.engine.watch("c", "service = \"a\"").unwrap();
+    let ended = before.engine.watch("c", parsed("true")).unwrap();
+    let kept = before.engine.watch("c", parsed("service = \"a\"")).unwrap();
     before.engine.unwatch(ended);
     let mut running = Running::new("(streams (publish \"c\"))");
     running.engine.adopt(before.engine);
     running.run("a b");
     let sent = running.effects();
     assert!(sent.len() == 1 && sent[0].starts_with(&format!("[{kept:?}]")), "{sent:?}");
-    assert_ne!(running.engine.watch("c", "true").unwrap(), kept, "numbers are not used again");
+    assert_ne!(running.engine.watch("c", parsed("true")).unwrap(), kept, "numbers are not used again");
 }
 
 #[test]
 fn subscribers_have_a_bounded_number_of_queries() {
     let mut running = Running::new("(streams prn)");
-    assert!(matches!(running.engine.watch("c", "oh no"), Err(WatchError::Query(_))));
-    let first = running.engine.watch("c", "true").unwrap();
+    let first = running.engine.watch("c", parsed("true")).unwrap();
     for number in 1..WATCHES_MAX {
-        running.engine.watch("c", &format!("metric = {number}")).unwrap();
+        running.engine.watch("c", parsed(&format!("metric = {number}"))).unwrap();
     }
-    assert!(matches!(running.engine.watch("c", "true"), Err(WatchError::TooMany)));
+    assert!(matches!(running.engine.watch("c", parsed("true")), Err(WatchError::TooMany)));
     running.engine.unwatch(first);
-    assert!(running.engine.watch("c", "true").is_ok());
+    assert!(running.engine.watch("c", parsed("true")).is_ok());
+}
+
+#[test]
+fn the_expressions_of_subscribers_are_limited() {
+    let mut running = Running::new("(streams prn)");
+    let some = |number: usize| parsed(&format!("service ~= \"a{number}\" or service ~= \"b{number}\""));
+    for number in 0..PATTERNS_MAX / 2 {
+        running.engine.watch("c", some(number)).expect("few");
+    }
+    assert!(matches!(running.engine.watch("c", some(PATTERNS_MAX)), Err(WatchError::TooManyPatterns)));
+    assert!(running.engine.watch("c", parsed("service = \"a\"")).is_ok(), "without one");
+}
+
+#[test]
+fn the_query_that_takes_most_is_ended_when_an_event_takes_too_much() {
+    let mut running = Running::new("(streams (publish \"c\"))");
+    let slow = "description ~= \"(?=b)(b|b5|.)*?x\"";
+    let many = |times: usize| parsed(&vec![slow; times].join(" or "));
+    running.engine.watch("c", parsed("true")).expect("few");
+    for _ in 0..8 {
+        running.engine.watch("c", many(16)).expect("few");
+    }
+    running.engine.watch("c", many(1)).expect("few");
+    let description = format!("b{}", "b5".repeat(500));
+    let mut ended = Vec::new();
+    for _ in 0..20 {
+        let mut event = Event::default();
+        event.set(Field::Description, Value::from(description.as_str()));
+        running.engine.push_value(Value::Event(Arc::new(event))).expect("it throws nothing");
+        let effects = running.effects();
+        assert!(effects[0].starts_with("[WatchId(0)]"), "the others have their events: {effects:?}");
+        ended.extend(effects.into_iter().skip(1));
+    }
+    assert!(
+        !ended.is_empty() && ended.len() <= 8,
+        "those that take most go, until the rest take less than {EVENT_STEPS_MAX}: {ended:?}"
+    );
+    assert!(
+        ended.iter().all(|effect| effect.ends_with("has ended") && !effect.contains("WatchId(9)")),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn vectors_that_share_their_parts_are_not_sent() {
+    let wide = "(smap (fn [e] (nth (iterate (fn [v] [v v]) [e]) 34))";
+    for output in ["(graphite {:host \"h\"})", "(staunch/output :out)"] {
+        let mut running = Running::new(&format!("(streams {wide} {output}))"));
+        running.run("a,m1t0");
+        assert_eq!(running.effects(), Vec::<String>::new(), "{output}");
+        assert!(running.out().contains("steps"), "{output}");
+        running.run("a,m1t1");
+        assert_eq!(running.engine.figures().threw, 2, "{output}");
+    }
 }

@@ -10,7 +10,7 @@ use model::limits::QUOTED_BYTES_MAX;
 use model::{EventTime, EventWriter, EventsBuilder, NumberRef, TextField, ValueRef};
 
 use super::text::{Cursor, Token};
-use super::{JsonReject, time};
+use super::{JsonReject, recorded, time};
 
 /// Spans of a batch have 32 bits.
 const TEXT_BYTES_MAX: usize = u32::MAX as usize;
@@ -33,6 +33,15 @@ pub struct JsonOptions {
     pub times: JsonTimes,
 }
 
+/// What the members of a line are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Members {
+    /// Fields as they are; the time is a date.
+    Fields,
+    /// As `report::event_json_line` writes them: the time is Unix seconds, and attributes have names of their own or are in `attributes`.
+    OfFile,
+}
+
 /// What a line was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonLine {
@@ -51,6 +60,17 @@ pub fn decode(
     line: &[u8],
     received: EventTime,
     options: JsonOptions,
+    into: &mut EventsBuilder,
+) -> Result<JsonLine, JsonReject> {
+    decode_members(line, received, options, Members::Fields, into)
+}
+
+/// As [`decode`], with these members.
+pub(super) fn decode_members(
+    line: &[u8],
+    received: EventTime,
+    options: JsonOptions,
+    members: Members,
     into: &mut EventsBuilder,
 ) -> Result<JsonLine, JsonReject> {
     if line.len() > options.bytes_max {
@@ -75,7 +95,7 @@ pub fn decode(
     let mut event = into.event();
     let mut fields = Fields::default();
     if line == JsonLine::Event {
-        cursor.entries(|cursor, key| fields.read(&key, cursor, options, &mut event))?;
+        cursor.entries(|cursor, key| fields.read(&key, cursor, (options.times, members), &mut event))?;
     }
     if !cursor.is_at_end() {
         return Err(cursor.expected("the line's end"));
@@ -106,7 +126,7 @@ impl<'a> Fields<'a> {
         &mut self,
         key: &str,
         cursor: &mut Cursor<'a>,
-        options: JsonOptions,
+        (times, members): (JsonTimes, Members),
         event: &mut EventWriter<'_>,
     ) -> Result<(), JsonReject> {
         match key {
@@ -116,8 +136,10 @@ impl<'a> Fields<'a> {
             "description" => self.description = text("description", cursor)?,
             "metric" => self.metric = number("metric", cursor)?,
             "tags" => self.tags = tags(cursor)?,
-            "time" => self.time = time(cursor, options.times)?,
+            "time" if members == Members::OfFile => self.time = recorded::time(cursor)?,
+            "time" => self.time = time(cursor, times)?,
             "ttl" => self.ttl_s = number("ttl", cursor)?.map(single),
+            _ if members == Members::OfFile => recorded::attribute_of_file(key, cursor, event)?,
             _ => attribute(key, cursor, event)?,
         }
         Ok(())
@@ -145,7 +167,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn bad<T>(field: &'static str, want: &'static str) -> Result<T, JsonReject> {
+pub(super) fn bad<T>(field: &'static str, want: &'static str) -> Result<T, JsonReject> {
     Err(JsonReject::BadField { field, want })
 }
 
@@ -226,7 +248,11 @@ fn time(cursor: &mut Cursor<'_>, times: JsonTimes) -> Result<Option<EventTime>, 
 }
 
 /// Adds an attribute, an item or an entry. The writer refuses deeply nested values before they are read.
-fn attribute(key: &str, cursor: &mut Cursor<'_>, event: &mut EventWriter<'_>) -> Result<(), JsonReject> {
+pub(super) fn attribute(
+    key: &str,
+    cursor: &mut Cursor<'_>,
+    event: &mut EventWriter<'_>,
+) -> Result<(), JsonReject> {
     match cursor.value()? {
         Token::Null => event.attribute(key, ValueRef::Nil)?,
         Token::Bool(is_true) => event.attribute(key, ValueRef::Bool(is_true))?,

@@ -5,6 +5,7 @@ mod decoding;
 mod encoding;
 mod json;
 mod properties;
+mod recorded;
 
 use model::{EventLimit, EventTime, EventWriter, EventsBuilder};
 

@@ -2,6 +2,10 @@
 //!
 //! Not here: evaluating it (`config::streams`), and reading its files (`staunch`).
 
+mod parts;
+#[cfg(test)]
+mod tests;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -14,6 +18,8 @@ use config::streams::{Evaluated, attach, place_in};
 use model::{SourceId, TransformId};
 use streams::position::Position;
 use streams::riemann::declared::{Placed, Server, TlsFiles, Transport};
+
+pub use self::parts::parts_text;
 
 /// The name of the transform.
 const STREAMS: &str = "streams";

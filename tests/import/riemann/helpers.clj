@@ -1,0 +1,3 @@
+(defn loud [limit]
+  (where (> metric limit)
+    (with :state "loud" (index))))
