@@ -62,7 +62,7 @@ reasons! {
         BadName "bad_name" "The name contains a control character, or a space that would split it at the endpoint.",
         NameTooLong "name_too_long" "The name is longer than `max_name_bytes`.",
         NotUtf8 "not_utf8" "The line is not UTF-8; carbon would close the connection for it.",
-        BadMessage "bad_message" "A pickle or protobuf message cannot be parsed, or contains more than numbers and text.",
+        BadMessage "bad_message" "A pickle or protobuf message, or a line of JSON, cannot be parsed, or contains more than numbers and text.",
         MessageTooBig "message_too_big" "A message has more events or more text than a message may have; none of its events was accepted.",
         BadElement "bad_element" "An element of a pickle or protobuf message is not a point.",
         Invalid "invalid" "The text after the name does not match the `validate` expression of the relay.",

@@ -49,7 +49,7 @@ fn a_parser_function_changes_or_drops_the_events_of_its_server_only() {
     client.send_to(lines, daemon.at("riemann-graphite-udp-0", "udp")).expect("it listens");
     daemon.wait_logged("event: \"parsed\" \"a\" 1.0 5 nil nil nil");
     daemon.wait_logged("event: \"parsed\" \"b;dc=x\" 4.0 5 nil nil nil");
-    daemon.wait_logged("a :parser-fn threw");
+    daemon.wait_logged("a :parser-fn (");
     let stream = send(&daemon, "riemann-graphite-tcp-0", "drop 6 5\n");
     daemon.wait_logged("event: nil \"drop\" 6.0 5 nil nil nil");
     drop(stream);

@@ -50,7 +50,7 @@ impl Graph {
         self.slots.iter().filter_map(|slot| slot.id)
     }
 
-    fn form_of(&self, id: NodeId) -> u64 {
+    pub(super) fn form_of(&self, id: NodeId) -> u64 {
         self.forms.get(id.place()).copied().unwrap_or_default()
     }
 }

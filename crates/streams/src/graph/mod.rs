@@ -15,12 +15,13 @@ mod identity;
 mod limits;
 mod overruns;
 mod timers;
+mod trial;
 mod turn;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::Range;
 
@@ -40,6 +41,7 @@ pub(crate) use self::caught::exception_event;
 use self::hashes::Hashes;
 use self::overruns::Overruns;
 use self::timers::{LATE_US_MAX, Timers};
+use self::trial::Trials;
 use self::turn::To;
 use crate::index;
 use crate::language::error::{EvalError, Outcome, Reason};
@@ -100,6 +102,15 @@ pub trait Node: fmt::Debug + Send {
         None
     }
 
+    /// Makes for once, while the config is loaded, what it makes later for a key ([`Turn::try_with`]).
+    ///
+    /// # Errors
+    /// A mistake of the config.
+    fn trial(&mut self, turn: &mut Turn<'_>) -> Outcome<()> {
+        let _ = turn;
+        Ok(())
+    }
+
     /// Takes back what `save` gave. The node was just started. Anything else leaves it as it is, in whole or in part.
     fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
         let _ = (saved, turn);
@@ -129,6 +140,8 @@ pub struct Graph {
     forms: Vec<u64>,
     /// What made the nodes of the config, and where.
     origins: HashMap<NodeId, (&'static str, Position), FixedState>,
+    /// The same by forms, for nodes of forks; without a place if several places have the form.
+    origins_of_forms: HashMap<u64, (&'static str, Position), FixedState>,
     /// Of these, those that call a function of the config.
     called: HashMap<NodeId, Called, FixedState>,
     free: Vec<NodeId>,
@@ -150,10 +163,12 @@ pub struct Graph {
     removed: usize,
     /// While a node makes others: their ids.
     made: Option<Vec<NodeId>>,
+    trials: Trials,
     /// The handler of exceptions of the nodes that are added.
     rescue: Option<NodeId>,
     caught: Vec<Caught>,
     caught_more: u64,
+    not_continued: BTreeMap<String, u64>,
     overruns: Overruns,
     limits: Limits,
     counts: Counts,
@@ -176,6 +191,7 @@ impl Graph {
             slots: Vec::new(),
             forms: Vec::new(),
             origins: HashMap::default(),
+            origins_of_forms: HashMap::default(),
             called: HashMap::default(),
             free: Vec::new(),
             timers: Timers::default(),
@@ -188,9 +204,11 @@ impl Graph {
             pushes: 0,
             removed: 0,
             made: None,
+            trials: Trials::default(),
             rescue: None,
             caught: Vec::new(),
             caught_more: 0,
+            not_continued: BTreeMap::new(),
             overruns: Overruns::default(),
             limits: Limits::default(),
             counts: Counts::default(),
@@ -282,14 +300,58 @@ impl Graph {
         id
     }
 
+    /// Likewise, a node that stays when what is made around it is removed: all of the config use it.
+    ///
+    /// # Panics
+    /// As [`Graph::add`].
+    pub fn add_for_all(&mut self, node: Box<dyn Node>) -> NodeId {
+        let made = self.made.take();
+        let id = self.add(node, &[]);
+        self.made = made;
+        id
+    }
+
     /// Notes which constructor made a node, and where it was called.
     pub fn set_origin(&mut self, node: NodeId, constructor: &'static str, at: Position) {
+        let of_form =
+            self.origins_of_forms.entry(self.form_of(node)).or_insert_with(|| (constructor, at.clone()));
+        if of_form.1 != at {
+            of_form.1 = Position::default();
+        }
         self.origins.insert(node, (constructor, at));
     }
 
-    /// The constructor of a node that was made while the config was loaded, and where it was called.
+    /// The constructor of a node, and where it was called while the config was loaded; unknown, for a stream of a fork, if streams
+    /// of several places have its form.
     pub fn origin(&self, node: NodeId) -> Option<&(&'static str, Position)> {
-        self.origins.get(&node)
+        let of_form = || self.slot(node).and_then(|_| self.origins_of_forms.get(&self.form_of(node)));
+        self.origins.get(&node).or_else(of_form)
+    }
+
+    /// A stream as the log names it: its constructor and its place in the config.
+    pub fn name_of(&self, node: NodeId) -> String {
+        match self.origin(node) {
+            Some((constructor, at)) if at.is_known() => {
+                format!("{} ({at})", constructor.trim_end_matches('*'))
+            }
+            Some((constructor, _)) => constructor.trim_end_matches('*').to_owned(),
+            None => "a stream".to_owned(),
+        }
+    }
+
+    /// Counts that a stream in a fork of `parent` remembered something and is no more in the changed config.
+    pub(crate) fn add_not_continued(&mut self, name: &str, parent: NodeId) {
+        // As many as a page shows, and some more.
+        const NAMES_MAX: usize = 100;
+        let name = format!("{name} in forks of {}", self.name_of(parent));
+        if self.not_continued.len() < NAMES_MAX || self.not_continued.contains_key(&name) {
+            *self.not_continued.entry(name).or_default() += 1;
+        }
+    }
+
+    /// Streams of forks that are no more, with the number of their forks, since the last call.
+    pub(crate) fn take_not_continued(&mut self) -> BTreeMap<String, u64> {
+        std::mem::take(&mut self.not_continued)
     }
 
     /// Notes that it calls a function that the config wrote.
@@ -328,6 +390,10 @@ impl Graph {
         if self.removed < REMOVED_MIN || self.removed < self.timers.len() / 2 {
             return;
         }
+        self.cancel_all_timers_of_removed();
+    }
+
+    fn cancel_all_timers_of_removed(&mut self) {
         self.removed = 0;
         let slots = &self.slots;
         self.timers.keep(|id| slots.get(id.place()).is_some_and(|slot| slot.id == Some(id)));

@@ -65,6 +65,17 @@ impl EvalError {
         EvalError::new(Reason::Thrown(Arc::new(exception)))
     }
 
+    /// What happened, for people: without the Java class where the message says it all.
+    pub fn in_words(&self) -> String {
+        let Reason::Thrown(exception) = self.reason() else { return self.to_string() };
+        let is_plain = PLAIN.iter().any(|class| class.name == exception.class.name);
+        match &exception.message {
+            Some(message) if is_plain => message.to_string(),
+            Some(message) => format!("{}: {message}", exception.class.short_name()),
+            None => exception.class.short_name().to_owned(),
+        }
+    }
+
     /// Why it ended.
     pub fn reason(&self) -> &Reason {
         &self.0.0
@@ -111,6 +122,18 @@ impl fmt::Display for EvalError {
 }
 
 impl std::error::Error for EvalError {}
+
+/// Classes whose messages need no class before them.
+const PLAIN: &[&Class] = &[
+    &class::ARITHMETIC,
+    &class::CLASS_CAST,
+    &class::FILE_NOT_FOUND,
+    &class::ILLEGAL_ARGUMENT,
+    &class::ILLEGAL_STATE,
+    &class::NULL_POINTER,
+    &class::RUNTIME_EXCEPTION,
+    &class::UNSUPPORTED,
+];
 
 /// What a division by zero says.
 pub const DIVIDED_BY_ZERO: &str = "Divide by zero";

@@ -48,6 +48,8 @@ pub struct Evaluation {
     pub(super) last: Value,
     /// How many loads are running, one inside the other.
     pub(super) loads: u32,
+    /// Whether a trial runs: code of the config makes streams that are removed at once.
+    is_trial: bool,
     /// Where the native function was called that runs, while a config is loaded.
     pub(super) here: Position,
     /// What `with-out-str` has of what is printed, the innermost last.
@@ -71,6 +73,7 @@ impl Evaluation {
             ended: None,
             last: Value::Nil,
             loads: 0,
+            is_trial: false,
             here: Position::default(),
             printed: Vec::new(),
         }
@@ -84,6 +87,23 @@ impl Evaluation {
     /// From now on, the places of calls are known, as while a config is loaded.
     pub fn keep_places(&mut self) {
         self.loads += 1;
+    }
+
+    /// Trials of streams belong to the load of a config.
+    pub(crate) fn begin_trials(&mut self) {
+        self.loads += 1;
+        self.is_trial = true;
+    }
+
+    /// The load goes on.
+    pub(crate) fn end_trials(&mut self) {
+        self.loads -= 1;
+        self.is_trial = false;
+    }
+
+    /// Whether code of the config makes streams for a trial: what it prints, logs and subscribes has no effect.
+    pub fn is_trial(&self) -> bool {
+        self.is_trial
     }
 
     /// Fills the budget for an event or a timer, unless something runs already: what is nested uses what is left.

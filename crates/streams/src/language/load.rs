@@ -15,6 +15,7 @@ use super::evaluation::FORMS_MAX;
 use super::machine::Machine;
 use super::namespace::Named;
 use super::world::World;
+use crate::collections::list::List;
 use crate::object::class;
 use crate::position::Position;
 use crate::reader::Reader;
@@ -37,6 +38,8 @@ pub struct LoadError {
     pub diagnostics: Vec<Diagnostic>,
     /// What ended the evaluation, if something did.
     pub error: Option<EvalError>,
+    /// What its author should know besides, each with its place.
+    pub notes: Vec<(Position, String)>,
 }
 
 /// What the reader asks, answered for a namespace.
@@ -91,7 +94,7 @@ impl Machine<'_> {
             return Ok(std::mem::take(&mut self.last));
         }
         let diagnostics = std::mem::take(&mut self.diagnostics);
-        Err(LoadError { diagnostics, error: self.ended.take() })
+        Err(LoadError { diagnostics, error: self.ended.take(), notes: Vec::new() })
     }
 
     /// Loads a config from its file.
@@ -104,7 +107,8 @@ impl Machine<'_> {
             Err(reason) => {
                 let message = format!("{file} cannot be read: {reason}");
                 let at = Position { file: ArcStr::from(file), ..Position::default() };
-                Err(LoadError { diagnostics: vec![Diagnostic { at, message, hint: None }], error: None })
+                let diagnostics = vec![Diagnostic { at, message, hint: None }];
+                Err(LoadError { diagnostics, error: None, notes: Vec::new() })
             }
         }
     }
@@ -169,7 +173,8 @@ impl Machine<'_> {
             return;
         }
         if let Some(forms) = forms_of_do(&expanded) {
-            return forms.iter().for_each(|form| self.load_form(form));
+            // What a macro such as `ns` has written is at the macro's place.
+            return forms.iter().for_each(|part| self.load_form(&placed(part, form)));
         }
         if let Err(error) = self.load_expanded(&expanded) {
             self.load_failed(error, form);
@@ -195,8 +200,16 @@ impl Machine<'_> {
             _ => Position::default(),
         };
         let at = if error.at().is_known() { error.at().clone() } else { at };
-        self.diagnostics.push(Diagnostic { at, message: error.to_string(), hint: None });
+        self.diagnostics.push(Diagnostic { at, message: error.in_words(), hint: None });
         self.ended.get_or_insert(error);
+    }
+
+    /// Adds a mistake beside the one that ends what runs.
+    pub(super) fn add_mistake(&mut self, error: &EvalError) {
+        let diagnostic = Diagnostic { at: error.at().clone(), message: error.in_words(), hint: None };
+        if self.loads > 0 {
+            self.diagnostics.push(diagnostic);
+        }
     }
 
     /// Evaluates one form in the current namespace: `eval`.
@@ -240,6 +253,17 @@ impl Machine<'_> {
             Some(diagnostic) => Err(EvalError::throw(&class::RUNTIME_EXCEPTION, diagnostic.to_string())),
             None => Ok(expanded),
         }
+    }
+}
+
+/// A form at the place of the one around it, unless it has its own.
+fn placed(form: &Value, around: &Value) -> Value {
+    match (form, around) {
+        (Value::List(list), Value::List(around)) if !list.at.is_known() => {
+            let parts: Vec<Value> = list.iter().cloned().collect();
+            Value::List(Arc::new(List::at(around.at.clone(), parts.into_iter())))
+        }
+        _ => form.clone(),
     }
 }
 

@@ -64,8 +64,10 @@ impl<'g> Machine<'g> {
 
     /// Prints a text: to the innermost `with-out-str`, else to the host.
     pub fn print(&mut self, text: &str) {
+        let is_trial = self.is_trial();
         match self.printed.last_mut() {
             Some(to) => to.push_str(text),
+            None if is_trial => {}
             None => self.host.print(text),
         }
     }

@@ -16,6 +16,33 @@ pub fn why(name: &str) -> Option<&'static str> {
     REFUSED.iter().find(|refused| refused.names.contains(&name)).map(|refused| refused.why)
 }
 
+/// Why a library of Java's or Clojure's world is not there, and what to use instead; `None` for any other namespace.
+pub fn library(namespace: &str) -> Option<&'static str> {
+    let is_of = |name: &&(&str, &str)| {
+        namespace.strip_prefix(name.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    LIBRARIES.iter().find(is_of).map(|(_, why)| *why)
+}
+
+/// Namespaces with those below them.
+static LIBRARIES: &[(&str, &str)] = &[
+    (
+        "clj-http",
+        "Staunch has no clj-http: use an output of type `http` by (staunch/output \"NAME\"), see docs/http-output.md",
+    ),
+    (
+        "org.httpkit",
+        "Staunch has no HTTP client for configs: use an output of type `http` by (staunch/output \"NAME\"), see docs/http-output.md",
+    ),
+    ("clojure.java.shell", "a config starts no processes"),
+    ("clojure.java.io", "a config reads files of its folder by `slurp`, and writes no files"),
+    ("clojure.java.jdbc", "a config opens no connections besides its outputs"),
+    (
+        "clojure.core.async",
+        "Staunch has no core.async: each output has a queue of its own, and `async-queue!` passes all events",
+    ),
+];
+
 /// All of them.
 pub static REFUSED: &[Refused] = &[
     Refused {

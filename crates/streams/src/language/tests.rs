@@ -29,7 +29,8 @@ fn evaluated(text: &str) -> String {
             Ok(value) => to_text(&value, true),
             Err(error) => format!("!{error}"),
         },
-        Err(error) => format!("!{error}"),
+        // The mistake is in words; the class is that of the exception.
+        Err(error) => format!("!{error} {}", error.error.iter().map(ToString::to_string).collect::<String>()),
     }
 }
 

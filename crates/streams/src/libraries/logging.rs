@@ -65,7 +65,9 @@ fn log(machine: &mut Machine<'_>, level: Level, values: &[Value]) -> Outcome {
         }
         machine.budget.text(text.len())?;
     }
-    machine.host.log(level, &text);
+    if !machine.is_trial() {
+        machine.host.log(level, &text);
+    }
     Ok(Value::Nil)
 }
 

@@ -5,6 +5,7 @@ use super::plumbing::Call;
 use super::{fields, predicate::Predicate};
 use crate::form;
 use crate::graph::{Called, Graph, Node, NodeId};
+use crate::language::diagnostic::nearest;
 use crate::language::error::{EvalError, Outcome};
 use crate::number::Number;
 use crate::position::Position;
@@ -16,6 +17,10 @@ pub struct Args<'a> {
     /// The graph that gets the node.
     pub graph: &'a mut Graph,
     name: &'static str,
+    /// Its name in the config.
+    shown: &'static str,
+    /// The arguments, as in the reference.
+    reference: &'static str,
     all: &'a [Value],
     left: &'a [Value],
     /// How many arguments come before the children.
@@ -25,16 +30,45 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// The arguments of a call.
-    pub fn new(graph: &'a mut Graph, name: &'static str, all: &'a [Value]) -> Args<'a> {
+    /// The arguments of a call: the constructor's name, its arguments as in the reference, and theirs.
+    pub fn new(
+        graph: &'a mut Graph,
+        (name, reference): (&'static str, &'static str),
+        all: &'a [Value],
+    ) -> Args<'a> {
         // Arguments that make nodes come later than this.
         let at = graph.evaluation.here().cloned();
-        Args { graph, name, all, left: all, own: None, at }
+        Args { graph, name, shown: name, reference, all, left: all, own: None, at }
     }
 
     /// An exception about them.
     pub fn wrong(&self, what: impl std::fmt::Display) -> EvalError {
-        EvalError::illegal_argument(format!("({}): {what}", self.name))
+        EvalError::illegal_argument(format!("({}): {what}", self.shown))
+    }
+
+    /// An exception about the argument that was taken last.
+    fn wrong_last(&self, what: &str) -> EvalError {
+        let at = self.all.len() - self.left.len();
+        // Optional arguments are in brackets: what comes after them has no fixed place.
+        let words = self.reference.split(' ').take(at);
+        let is_plain = words.clone().all(|word| !word.contains(['[', '{', '|']));
+        let argument = match words.last() {
+            Some(word) if is_plain => word.to_owned(),
+            _ => format!("argument {at}"),
+        };
+        let given: String = self.all.get(at - 1).map_or_else(String::new, crate::print::excerpt);
+        let given: String = given.chars().take(100).collect();
+        EvalError::illegal_argument(format!(
+            "({} {}): {argument} {what}, not {given}",
+            self.shown, self.reference
+        ))
+    }
+
+    fn missing(&self) -> EvalError {
+        let (name, reference) = (self.shown, self.reference);
+        EvalError::illegal_argument(format!(
+            "({name} {reference}) is how it is called: an argument is missing"
+        ))
     }
 
     /// The next one.
@@ -42,9 +76,29 @@ impl<'a> Args<'a> {
     /// # Errors
     /// If there is none.
     pub fn take(&mut self) -> Outcome<&'a Value> {
-        let (next, left) = self.left.split_first().ok_or_else(|| self.wrong("an argument is missing"))?;
+        let (next, left) = self.left.split_first().ok_or_else(|| self.missing())?;
         self.left = left;
         Ok(next)
+    }
+
+    /// The config has another name for what is made.
+    pub fn named(&mut self, name: &'static str) {
+        self.shown = name;
+    }
+
+    /// Notes an option that is none of these, with the nearest one.
+    pub fn note_unknown(&mut self, key: &Value, known: &[&str]) {
+        let given = crate::print::to_str(key);
+        let name = given.trim_start_matches(':');
+        if known.contains(&name) {
+            return;
+        }
+        let near = nearest(name, known.iter().copied());
+        let hint = near.map(|near| format!(": did you mean :{near}?")).unwrap_or_default();
+        if let Some(at) = &self.at {
+            let text = format!("{} has no option {given}{hint}", self.shown);
+            self.graph.surroundings.declared.note(at.clone(), text);
+        }
     }
 
     /// The next one, without taking it.
@@ -70,7 +124,7 @@ impl<'a> Args<'a> {
     /// If it is something else.
     pub fn number(&mut self) -> Outcome<Number> {
         let next = self.take()?;
-        next.as_number().cloned().ok_or_else(|| self.wrong("a number is needed"))
+        next.as_number().cloned().ok_or_else(|| self.wrong_last("must be a number"))
     }
 
     /// A duration over zero: its seconds, and its microseconds.
@@ -81,7 +135,7 @@ impl<'a> Args<'a> {
         let seconds = self.number()?;
         match fields::to_us(&seconds) {
             us @ 1.. => Ok((seconds, us)),
-            ..=0 => Err(self.wrong("a duration must be over zero")),
+            ..=0 => Err(self.wrong_last("must be a duration over zero")),
         }
     }
 
@@ -90,8 +144,10 @@ impl<'a> Args<'a> {
     /// # Errors
     /// If it is no whole number from 0.
     pub fn count(&mut self) -> Outcome<usize> {
-        let Number::Int(count) = self.number()? else { return Err(self.wrong("a whole number is needed")) };
-        usize::try_from(count).map_err(|_| self.wrong("a count must not be negative"))
+        let Number::Int(count) = self.number()? else {
+            return Err(self.wrong_last("must be a whole number"));
+        };
+        usize::try_from(count).map_err(|_| self.wrong_last("must not be negative"))
     }
 
     /// A function.
@@ -139,7 +195,7 @@ impl<'a> Args<'a> {
         let form = form::of_arguments(self.name, &self.all[..own]);
         let node = self.graph.add_of(form, Box::new(node), ports);
         if let Some(at) = self.at.take() {
-            self.graph.set_origin(node, self.name, at);
+            self.graph.set_origin(node, self.shown, at);
             let called = Called::of(&self.all[..own]);
             called.into_iter().for_each(|called| self.graph.set_called(node, called));
         }
@@ -148,11 +204,41 @@ impl<'a> Args<'a> {
 }
 
 impl Graph {
+    /// Notes a child that can do nothing, while the config is loaded.
+    fn check_child(&mut self, child: &Value) {
+        let is_stream = |value: &Value| matches!(value, Value::Stream(_));
+        let what = match child {
+            Value::Map(map) if map.iter().any(|(_, value)| is_stream(value)) => {
+                let keys = map.iter().filter(|(_, value)| is_stream(value));
+                let keys: Vec<String> = keys.map(|(key, _)| crate::print::excerpt(key)).take(3).collect();
+                format!("a map of streams: take one of them, by {}", keys.join(", "))
+            }
+            Value::Nil
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Char(_)
+            | Value::Text(_)
+            | Value::List(_)
+            | Value::Vector(_)
+            | Value::Map(_)
+            | Value::Set(_)
+            | Value::Pattern(_) => {
+                let given: String = crate::print::excerpt(child).chars().take(100).collect();
+                format!("{given}, which is neither a stream nor a function")
+            }
+            _ => return,
+        };
+        if let Some(at) = self.evaluation.here().cloned() {
+            self.surroundings.declared.note(at, format!("what is to get the events here is {what}"));
+        }
+    }
+
     /// The node of a value that a config passes as a child: of a stream it is the stream, of anything else a node that calls it.
     pub fn child(&mut self, value: &Value) -> NodeId {
         match value {
             Value::Stream(node) => *node,
             other => {
+                self.check_child(other);
                 let node = self.add(Box::new(Call::new(other.clone())), &[]);
                 let called = Called::of(std::slice::from_ref(other));
                 if let (Some(called), Some(at)) = (called, self.evaluation.here().cloned()) {

@@ -4,13 +4,14 @@
 //! where that is longer. The forks are looked through in parts, so that none of these takes long. At the limit of forks a new one takes the
 //! place of one that is idle (`idle`), which takes the time of a few forks however many there are.
 
+use arcstr::{ArcStr, literal};
 use hashbrown::HashTable;
 
 use super::arguments::Args;
-use super::fields;
 use super::function::Function;
 use super::idle::Idle;
 use super::state;
+use super::{fields, forms};
 use crate::collections::element::Element;
 use crate::event::Field;
 use crate::graph::{Children, Graph, Identity, Limit, Node, NodeId, TimerId, Turn};
@@ -20,6 +21,9 @@ use crate::value::Value;
 
 /// The forks are looked through in so many parts at least, each a fraction of the idle time after the other.
 const SWEEP_PARTS: usize = 16;
+
+/// The key of the fork that is made while the config is loaded, and removed at once.
+const TRIAL_KEY: ArcStr = literal!("trial");
 
 /// Forks of a part, at most: it takes a few milliseconds if all of them are removed.
 const SWEEP_FORKS_MAX: usize = 4_096;
@@ -45,6 +49,12 @@ struct By {
     key: Function,
     /// Makes the children of a key.
     fork: Value,
+    /// Its name, of a macro whose streams do not depend on the key.
+    is_same_for_all: bool,
+    /// The streams of its forks by their identities, as the trial made them: name and place.
+    inner: Vec<(Identity, ArcStr)>,
+    /// The same, of the `by` whose state this one takes back.
+    inner_before: Vec<(Identity, ArcStr)>,
     /// Places in `forks`, by key.
     places: HashTable<u32>,
     forks: Vec<Option<Fork>>,
@@ -63,9 +73,13 @@ pub(super) fn by_fn(args: &mut Args<'_>) -> Outcome {
     let key = Function::of_keys(args.take()?);
     args.end_form();
     let fork = args.take()?.clone();
+    let name = macro_name(args)?;
     let by = By {
         key,
         fork,
+        is_same_for_all: name.is_some_and(|name| name != "by-builder"),
+        inner: Vec::new(),
+        inner_before: Vec::new(),
         places: HashTable::new(),
         forks: Vec::new(),
         free: Vec::new(),
@@ -74,7 +88,23 @@ pub(super) fn by_fn(args: &mut Args<'_>) -> Outcome {
         wanted: Vec::new(),
         idle: Idle::default(),
     };
-    Ok(args.add(by))
+    let stream = args.add(by);
+    if let Value::Stream(node) = stream {
+        args.graph.add_trial(node);
+    }
+    Ok(stream)
+}
+
+/// The macro that became this call, and makes its last argument: the config knows the stream by its name.
+fn macro_name(args: &mut Args<'_>) -> Outcome<Option<&'static str>> {
+    if args.peek().is_none() {
+        return Ok(None);
+    }
+    let Value::Keyword(given) = args.take()? else { return Err(args.wrong("it takes two arguments")) };
+    let name = forms::MACROS.iter().map(|(name, _)| *name).find(|name| given == name);
+    let name = name.ok_or_else(|| args.wrong("it takes two arguments"))?;
+    args.named(name);
+    Ok(Some(name))
 }
 
 impl Node for By {
@@ -130,11 +160,22 @@ impl Node for By {
         let end = from.saturating_add(most).min(self.forks.len());
         let part = self.forks.get(from..end).unwrap_or_default();
         let forks = Value::vector(part.iter().flatten().map(|fork| fork.saved(graph)));
-        let saved = state::saved([("forks", forks), ("sweep", state::of_timer(self.sweep))]);
+        let inner = if from == 0 { &*self.inner } else { &[] };
+        let inner =
+            inner.iter().flat_map(|(id, name)| [Value::from(id.cast_signed()), Value::Text(name.clone())]);
+        let inner = Value::vector(inner);
+        let saved =
+            state::saved([("forks", forks), ("sweep", state::of_timer(self.sweep)), ("inner", inner)]);
         Some((saved, (end < self.forks.len()).then_some(end)))
     }
 
     fn restore(&mut self, saved: &Value, turn: &mut Turn<'_>) {
+        // The first part of a state has them.
+        for pair in state::values(saved, "inner").as_chunks::<2>().0 {
+            if let [Value::Number(Number::Int(identity)), Value::Text(name)] = pair {
+                self.inner_before.push((identity.cast_unsigned(), name.clone()));
+            }
+        }
         for fork in state::values(saved, "forks") {
             // One that cannot be made again is left out: its function throws now, or the state is damaged.
             self.restore_fork(&fork, turn);
@@ -150,6 +191,37 @@ impl Node for By {
 
     fn maker(&self) -> Option<&Value> {
         Some(&self.fork)
+    }
+
+    fn trial(&mut self, turn: &mut Turn<'_>) -> Outcome<()> {
+        let one = Value::Text(TRIAL_KEY);
+        let argument = match &self.key {
+            Function::Keys(keys) => state::vector(&vec![one; keys.len()]),
+            _ => one,
+        };
+        let look = |graph: &Graph, children: Children, nodes: &[NodeId]| {
+            let all = graph.identities(children.all(), nodes).into_iter();
+            all.map(|(identity, node)| (identity, graph.name_of(node).into())).collect()
+        };
+        match turn.try_with(|graph| make(graph, &self.fork, argument), look) {
+            Ok(inner) => {
+                self.inner = inner;
+                Ok(())
+            }
+            // Another key may be right.
+            Err(error) if !self.is_same_for_all => {
+                let node = turn.node();
+                let at = turn.graph().origin(node).map(|(_, at)| at.clone()).unwrap_or_default();
+                let text = format!(
+                    "a trial with the key {TRIAL_KEY:?} threw `{}` ({}): outputs that its streams make are not known",
+                    error.in_words(),
+                    error.at()
+                );
+                turn.graph().surroundings.declared.note(at, text);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn forks(&self) -> (u64, Vec<NodeId>) {
@@ -216,12 +288,7 @@ impl By {
             Function::Keys(_) => state::vector(&key),
             _ => key.first().cloned().unwrap_or_default(),
         };
-        let (children, nodes) = turn.make_with(|graph| {
-            let made = graph.call(&self.fork, &[argument])?;
-            let children = fields::items(&made).unwrap_or_else(|| vec![made.clone()]);
-            let children: Vec<NodeId> = children.iter().map(|child| graph.child(child)).collect();
-            Ok(Children::of(&children))
-        })?;
+        let (children, nodes) = turn.make_with(|graph| make(graph, &self.fork, argument))?;
         let fork =
             Fork { key, hash, seen_us: turn.now_us(), idle_us: 0, children, nodes: Children::of(&nodes) };
         let place = match self.free.pop() {
@@ -276,6 +343,13 @@ impl By {
         self.sweep = Some(turn.set_timer(turn.now_us().saturating_add(after_us)));
     }
 
+    /// Counts a stream of a fork that remembered something and is no more.
+    fn not_continued(&self, identity: Identity, turn: &mut Turn<'_>) {
+        let name = self.inner_before.iter().find(|(known, _)| *known == identity).map(|(_, name)| name);
+        let by = turn.node();
+        turn.graph().add_not_continued(name.map_or("a stream", ArcStr::as_str), by);
+    }
+
     fn restore_fork(&mut self, saved: &Value, turn: &mut Turn<'_>) -> Option<()> {
         let Value::Vector(parts) = saved else { return None };
         let key = parts.first().and_then(fields::items)?;
@@ -298,13 +372,29 @@ impl By {
         (fork.seen_us, fork.idle_us) = (int(1).min(turn.now_us()), int(2).min(idle_us_max(turn)));
         self.idle.file(place, fork.seen_us);
         let states = parts.get(3).and_then(fields::items).unwrap_or_default();
-        for (identity, node) in turn.graph().identities(fork.children.all(), fork.nodes.all()) {
-            if let Some(state) = Fork::state(&states, identity) {
-                turn.restore_node(node, state);
+        let identities = turn.graph().identities(fork.children.all(), fork.nodes.all());
+        for (identity, node) in &identities {
+            if let Some(state) = Fork::state(&states, *identity) {
+                turn.restore_node(*node, state);
+            }
+        }
+        for pair in states.as_chunks::<2>().0 {
+            if let Value::Number(Number::Int(was)) = pair[0]
+                && !identities.iter().any(|(identity, _)| *identity == was.cast_unsigned())
+            {
+                self.not_continued(was.cast_unsigned(), turn);
             }
         }
         Some(())
     }
+}
+
+/// Makes the children of a key.
+fn make(graph: &mut Graph, fork: &Value, key: Value) -> Outcome<Children> {
+    let made = graph.call(fork, &[key])?;
+    let children = fields::items(&made).unwrap_or_else(|| vec![made.clone()]);
+    let children: Vec<NodeId> = children.iter().map(|child| graph.child(child)).collect();
+    Ok(Children::of(&children))
 }
 
 /// How long after one part of the sweep the next one is.

@@ -33,16 +33,16 @@ pub const MACROS: &[(&str, &str)] = &[
 pub fn expand(form: &Value) -> Outcome<Option<Value>> {
     let Some((head, args)) = call(form) else { return Ok(None) };
     let expanded = match (head, &args[..]) {
-        ("by", [fields, children @ ..]) => by(fields, &Value::symbol("_"), children),
+        ("by", [fields, children @ ..]) => by(head, fields, &Value::symbol("_"), children),
         ("by-builder", [binding, children @ ..]) => match &fields::items(binding).unwrap_or_default()[..] {
-            [name, fields] => by(fields, name, children),
+            [name, fields] => by(head, fields, name, children),
             _ => return Err(wrong(head)),
         },
         ("changed-state", children) => {
             let changed = [stream("changed"), Value::keyword("state")];
             let changed = Value::list(changed.into_iter().chain(children.iter().cloned()));
             let fields = Value::vector([Value::keyword("host"), Value::keyword("service")]);
-            by(&fields, &Value::symbol("_"), &[changed])
+            by(head, &fields, &Value::symbol("_"), &[changed])
         }
         ("else", children) => tagged("else", children.iter().cloned()),
         ("where", [expression, children @ ..]) => {
@@ -95,9 +95,9 @@ fn wrong(head: &str) -> EvalError {
     EvalError::illegal_argument(format!("({head} {arguments}) is how it is called"))
 }
 
-fn by(fields: &Value, parameter: &Value, children: &[Value]) -> Value {
+fn by(name: &str, fields: &Value, parameter: &Value, children: &[Value]) -> Value {
     let make = function(std::slice::from_ref(parameter), Value::vector(children.iter().cloned()));
-    Value::list([stream("by-fn"), fields.clone(), make])
+    Value::list([stream("by-fn"), fields.clone(), make, Value::keyword(name)])
 }
 
 /// `(fn [parameter…] body)`

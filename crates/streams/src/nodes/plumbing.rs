@@ -70,10 +70,17 @@ pub(super) fn execute_on(args: &mut Args<'_>) -> Outcome {
     Ok(args.add(Pass))
 }
 
+/// The options of a queue in Riemann.
+const QUEUE_OPTIONS: &[&str] = &["queue-size", "core-pool-size", "max-pool-size", "keep-alive-time"];
+
 /// `(async-queue! name options c…)`, likewise.
 pub(super) fn async_queue(args: &mut Args<'_>) -> Outcome {
     args.take()?;
-    args.options();
+    if let Some(Value::Map(options)) = args.options() {
+        for (key, _) in options.iter() {
+            args.note_unknown(key, QUEUE_OPTIONS);
+        }
+    }
     Ok(args.add(Pass))
 }
 

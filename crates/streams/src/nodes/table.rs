@@ -71,7 +71,7 @@ macro_rules! streams {
                 doc: $doc,
                 code: &Run(|machine, arguments| {
                     compute(machine, arguments)?;
-                    $make(&mut Args::new(machine.graph, $name, arguments))
+                    $make(&mut Args::new(machine.graph, ($name, $arguments), arguments))
                 }),
             },
             clock: $clock,

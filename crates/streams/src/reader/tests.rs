@@ -52,6 +52,8 @@ fn mistakes_have_places() {
         ("a\n ]", "t:2:2: `]` closes nothing"),
         ("(a ]", "t:1:4: `]` stands where `)` is expected"),
         ("\"a", "t:1:1: this text is not closed: `\"` is missing"),
+        ("(a \"b)\n(c \"d\")\n", "t:1:4: this text is not closed: `\"` is missing"),
+        ("(a \"b\nc\")\n(c \"d)\n(e \"f\")", "t:3:4: this text is not closed: `\"` is missing"),
         ("{:a}", "t:1:1: a map needs a value for every key"),
         ("{:a 1 :a 2}", "t:1:1: duplicate key: :a"),
         ("#{1 1}", "t:1:1: duplicate key: 1"),

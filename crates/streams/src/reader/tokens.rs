@@ -26,6 +26,8 @@ type Read<T> = Result<T, ReadError>;
 pub(super) struct Forms<'t> {
     text: Characters<'t>,
     depth: u32,
+    /// A text over several lines with a word right behind it: the first one whose end may be missing.
+    suspect: Option<Position>,
     /// Backquotes around the form.
     backquotes: u32,
     /// The arguments of the `#(…)` around the form: how many, and whether `%&` is among them.
@@ -41,14 +43,34 @@ struct Arguments {
 
 impl<'t> Forms<'t> {
     pub(super) fn new(text: &'t str, file: ArcStr) -> Self {
-        Forms { text: Characters::new(text, file), depth: 0, backquotes: 0, lambda: None }
+        Forms { text: Characters::new(text, file), depth: 0, suspect: None, backquotes: 0, lambda: None }
     }
 
     pub(super) fn position(&self) -> Position {
         self.text.position()
     }
 
+    /// The next form. A mistake is where the text begins whose end is missing, as far as that can be seen.
     pub(super) fn next(&mut self, names: &dyn Names) -> Read<Option<Value>> {
+        self.next_form(names).map_err(|error| match &self.suspect {
+            Some(text) if error.message.starts_with("this text is not closed") => {
+                ReadError { at: text.clone(), ..error }
+            }
+            Some(text) => error.hint(format!("the text that begins at {text} may not be closed")),
+            None => error,
+        })
+    }
+
+    /// Notes a text that ends where the next one should begin.
+    fn suspect(&mut self, at: &Position) {
+        let follows = self.text.peek();
+        let is_word = follows.is_some_and(|part| !part.is_whitespace() && !")]}\",;".contains(part));
+        if self.suspect.is_none() && is_word && at.line < self.position().line {
+            self.suspect = Some(at.clone());
+        }
+    }
+
+    fn next_form(&mut self, names: &dyn Names) -> Read<Option<Value>> {
         loop {
             self.text.skip_space();
             let at = self.position();
@@ -79,7 +101,9 @@ impl<'t> Forms<'t> {
             '{' => self.map(at, names)?,
             '"' => {
                 self.text.take();
-                Value::from(self.text.quoted(&at)?)
+                let text = self.text.quoted(&at)?;
+                self.suspect(&at);
+                Value::from(text)
             }
             '\\' => self.character(&at)?,
             ':' => self.keyword(&at, names)?,

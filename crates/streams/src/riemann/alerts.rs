@@ -14,7 +14,6 @@ use super::posts::{
     FORM, Form, Request, basic, declare_post, encoded, formatted, json_of, named_state, needed, object,
     post_form, stream_to, word,
 };
-use super::services::while_loading;
 use crate::event::Field;
 use crate::function::Bound;
 use crate::graph::Turn;
@@ -86,7 +85,6 @@ impl Form for Service {
 }
 
 fn victorops(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "victorops")?;
     let [Value::Text(key), Value::Text(routing)] = arguments else {
         return Err(EvalError::illegal_argument("(victorops api-key routing-key): both must be texts"));
     };
@@ -126,7 +124,6 @@ fn text_of(event: &Value) -> String {
 }
 
 fn telegram(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "telegram")?;
     let known = ["token", "telegram-options", "message-formatter", "http-options"];
     let options = Options::of(machine, "telegram", arguments, &known)?;
     let of_chat = options.get("telegram-options").cloned().unwrap_or_default();
@@ -140,7 +137,6 @@ fn telegram(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 }
 
 fn pushover(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "pushover")?;
     let (Value::Text(token), Value::Text(user)) = (&arguments[0], &arguments[1]) else {
         return Err(EvalError::illegal_argument("(pushover token user): both must be texts"));
     };
@@ -177,7 +173,6 @@ fn form(members: &[(String, String)]) -> String {
 }
 
 fn msteams(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "msteams")?;
     let options = Options::of(machine, "msteams", arguments, &["url", "formatter", "http-options"])?;
     let url = needed(&options, "url")?.to_string();
     let formatter = options.get("formatter").cloned().unwrap_or_default();
@@ -235,7 +230,6 @@ impl Form for Messages {
 
 /// `(twilio options)`, `(mailgun options)`: options of the service and of the message in one map, or in two.
 fn messenger(machine: &mut Machine<'_>, function: &'static str, arguments: &[Value]) -> Outcome {
-    while_loading(machine, function)?;
     let known = ["account", "key", "service-key", "sender", "domain", "from", "to", "subject", "body"];
     let mut given: Vec<(Value, Value)> = Vec::new();
     let merged = match arguments.iter().all(|one| matches!(one, Value::Map(_) | Value::Nil)) {

@@ -12,7 +12,6 @@ use super::declared::{Output, OutputNumber, Transport};
 use super::options::Options;
 use super::outputs::{declare, events};
 use super::record;
-use super::services::while_loading;
 use super::surroundings::Effect;
 use crate::function::Bound;
 use crate::graph::{Graph, Node, Turn};
@@ -67,7 +66,6 @@ fn client(
     transport: Transport,
     arguments: &[Value],
 ) -> Outcome {
-    while_loading(machine, function)?;
     let known = [
         "host",
         "port",
@@ -106,7 +104,7 @@ fn client(
         skip_hostname_check: tls.is_some() && options.is_set("skip-hostname-check"),
         tls,
     };
-    let output = declare(machine, what, options.at.clone())?;
+    let output = declare(machine, options.function, what, options.at.clone())?;
     Ok(of_outputs(&[output]))
 }
 
@@ -132,7 +130,6 @@ fn outputs_of(client: &Value) -> Outcome<Vec<OutputNumber>> {
 
 /// `(multi-client [client …])`
 fn multi_client(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "multi-client")?;
     let mut outputs = Vec::new();
     for client in machine.collect(&arguments[0])? {
         outputs.extend(outputs_of(&client)?);
@@ -145,7 +142,6 @@ fn multi_client(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 }
 
 fn forward(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "forward")?;
     let outputs = outputs_of(&arguments[0])?;
     Ok(Value::Stream(machine.graph.add(Box::new(Forward { outputs, next: 0 }), &[])))
 }

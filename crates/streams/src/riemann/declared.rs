@@ -304,13 +304,16 @@ pub struct Declared {
     pub instrumentation: Option<Placed<Instrumentation>>,
     /// What its author should know.
     pub notes: Vec<Note>,
+    /// Whether the load is over: what functions of events do adds no notes.
+    pub(crate) is_loaded: bool,
 }
 
 impl Declared {
-    /// Adds a note, unless there are too many.
+    /// Adds a note, unless there are too many, it is there already, or the load is over.
     pub fn note(&mut self, at: Position, text: impl Into<String>) {
-        if self.notes.len() < NOTES_MAX {
-            self.notes.push(Note { at, text: text.into() });
+        let note = Note { at, text: text.into() };
+        if self.notes.len() < NOTES_MAX && !self.is_loaded && !self.notes.contains(&note) {
+            self.notes.push(note);
         }
     }
 }

@@ -4,9 +4,11 @@
 
 use super::declared::Top;
 use super::surroundings::{Complaints, REINJECTED_MAX};
-use crate::graph::Graph;
+use crate::event::Field;
+use crate::graph::{Caught, Graph, NodeId};
 use crate::language::error::EvalError;
 use crate::language::host::Level;
+use crate::nodes::fields;
 use crate::position::Position;
 use crate::value::Value;
 
@@ -59,8 +61,9 @@ fn stream(graph: &mut Graph, mut event: Value) -> Result<(), StreamError> {
         if let Err(error) = result {
             graph.surroundings.figures.threw += 1;
             let at = graph.surroundings.declared.top[number].at.clone();
+            let (place, on) = (place(graph, node, &error, &at), subject(&event));
+            complain(graph, &place, || format!("{place} threw{on}: {}", error.in_words()));
             let error = StreamError { at, error };
-            complain(graph, || error.to_string());
             if first.is_ok() {
                 first = Err(error);
             }
@@ -89,22 +92,68 @@ pub(super) fn drain(graph: &mut Graph) {
     let (caught, more) = graph.take_caught();
     for caught in caught {
         graph.surroundings.figures.threw += 1;
-        complain(graph, || format!("a stream threw: {} ({})", caught.error, caught.error.at()));
+        let place = place(graph, caught.node, &caught.error, &Position::default());
+        let Caught { error, value, .. } = caught;
+        complain(graph, &place, || format!("{place} threw{}: {}", subject(&value), error.in_words()));
     }
     graph.surroundings.figures.threw += more;
     graph.surroundings.complaints.left_out += more;
 }
 
-/// Counts and logs an exception outside of all streams.
-pub(super) fn threw(graph: &mut Graph, text: impl FnOnce() -> String) {
+/// Counts and logs an exception of a function of a server, which is outside of all streams.
+pub(super) fn threw(graph: &mut Graph, function: &str, event: &Value, error: &EvalError) {
     graph.surroundings.figures.threw += 1;
-    complain(graph, text);
+    let place = format!("{function} ({})", error.at());
+    complain(graph, &place, || format!("{place} threw{}: {}", subject(event), error.in_words()));
+}
+
+/// The stream that threw: its name in the config and its place, and the place inside it if there is one.
+fn place(graph: &Graph, node: NodeId, error: &EvalError, top: &Position) -> String {
+    let inner = error.at();
+    match graph.origin(node) {
+        Some((name, at)) => {
+            let name = name.trim_end_matches('*');
+            match (at.is_known(), inner.is_known() && inner != at) {
+                (true, true) => format!("{name} ({at}, in {inner})"),
+                (true, false) => format!("{name} ({at})"),
+                (false, true) => format!("{name} (in {inner})"),
+                // Several calls of the config have this form.
+                (false, false) => name.to_owned(),
+            }
+        }
+        None if inner.is_known() => format!("a function ({inner})"),
+        None if top.is_known() => format!("a stream of ({top})"),
+        None => "a stream".to_owned(),
+    }
+}
+
+/// The event that a stream threw at, for the log: ` on host "a" service "b"`; empty for a timer.
+fn subject(value: &Value) -> String {
+    const TEXT_CHARS_MAX: usize = 100;
+    let is_list = matches!(value, Value::Vector(_) | Value::List(_) | Value::Seq(_));
+    let first = match is_list {
+        true => fields::items(value).and_then(|items| items.first().cloned()).unwrap_or_default(),
+        false => value.clone(),
+    };
+    let mut text = String::new();
+    for field in [Field::Host, Field::Service] {
+        if let Value::Text(of) = fields::get(&first, field) {
+            let of: String = of.chars().take(TEXT_CHARS_MAX).collect();
+            text.push_str(&format!(" {} {of:?}", field.name()));
+        }
+    }
+    match (text.is_empty(), is_list) {
+        (true, _) => text,
+        (false, true) => format!(" on events, the first of{text}"),
+        (false, false) => format!(" on{text}"),
+    }
 }
 
 /// Logs an exception, unless there were many in this second: a stream may throw for each event.
-fn complain(graph: &mut Graph, text: impl FnOnce() -> String) {
+fn complain(graph: &mut Graph, place: &str, text: impl FnOnce() -> String) {
+    place.clone_into(&mut graph.surroundings.complaints.last_place);
     let second = graph.now_us().div_euclid(1_000_000);
-    let Complaints { second: last, logged, left_out } = &mut graph.surroundings.complaints;
+    let Complaints { second: last, logged, left_out, .. } = &mut graph.surroundings.complaints;
     if second != *last {
         (*last, *logged) = (second, 0);
     }

@@ -28,6 +28,7 @@ use crate::language::evaluation::Evaluation;
 use crate::language::host::{Host, Level};
 use crate::language::load::LoadError;
 use crate::language::machine::Machine;
+use crate::position::Position;
 use crate::query::Query;
 use crate::value::Value;
 
@@ -91,10 +92,23 @@ impl Engine {
         namespaces::intern_core(&graph.evaluation.world);
         let mut machine = Machine::new(&mut graph, setup.load);
         machine.namespace = literal!("riemann.config");
-        machine.load_main(file)?;
+        let loaded = machine.load_main(file).and_then(|_| match graph.run_trials() {
+            diagnostics if diagnostics.is_empty() => Ok(()),
+            diagnostics => Err(LoadError { diagnostics, error: None, notes: Vec::new() }),
+        });
         for (at, text) in lints::find(&std::mem::take(&mut graph.evaluation.forms)) {
             graph.surroundings.declared.note(at, text);
         }
+        if let Err(error) = loaded {
+            let notes = graph.surroundings.declared.notes.into_iter();
+            return Err(LoadError { notes: notes.map(|note| (note.at, note.text)).collect(), ..error });
+        }
+        if graph.surroundings.declared.top.is_empty() {
+            let at = Position { file: ArcStr::from(file), line: 1, column: 1 };
+            let text = "the config has no (streams …): its events go nowhere";
+            graph.surroundings.declared.note(at, text);
+        }
+        graph.surroundings.declared.is_loaded = true;
         if !setup.testing {
             graph.evaluation.host.close_files();
         }
@@ -122,6 +136,14 @@ impl Engine {
     /// Counters.
     pub fn figures(&self) -> Figures {
         self.graph.surroundings.figures
+    }
+
+    /// The stream that threw last: its name and place; none if none has in the last minute.
+    pub fn threw_lately(&self) -> Option<&str> {
+        const LATELY_S: i64 = 60;
+        let complaints = &self.graph.surroundings.complaints;
+        let age_s = self.now_us().div_euclid(1_000_000) - complaints.second;
+        (!complaints.last_place.is_empty() && age_s <= LATELY_S).then_some(&*complaints.last_place)
     }
 
     /// Counters of the graph's limits.
@@ -155,15 +177,13 @@ impl Engine {
     pub fn push_parsed(&mut self, record: EventRef<'_>, parser: &Value) -> Result<(), StreamError> {
         let event = Value::Event(Arc::new(self.interner.event(record)));
         self.graph.evaluation.begin_event();
-        let parsed = self.graph.call(parser, &[event]);
+        let parsed = self.graph.call(parser, std::slice::from_ref(&event));
         match parsed {
             Ok(Value::Nil) => Ok(()),
             Ok(event) => self.push_value(event),
             Err(error) => {
                 let error = StreamError { at: error.at().clone(), error };
-                dispatch::threw(&mut self.graph, || {
-                    format!("a :parser-fn threw: {} ({})", error.error, error.at)
-                });
+                dispatch::threw(&mut self.graph, "a :parser-fn", &event, &error.error);
                 Err(error)
             }
         }

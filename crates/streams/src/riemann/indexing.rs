@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arcstr::{ArcStr, literal};
 
 use super::record;
-use super::services::while_loading;
+use super::services::undeclared;
 use super::surroundings::INDEX_CHANNEL;
 use super::{publishing, trees};
 use crate::event::{Event, Field};
@@ -85,8 +85,10 @@ fn index(machine: &mut Machine<'_>) -> Outcome {
     if let Some(stream) = machine.graph.surroundings.index_stream {
         return Ok(Value::Stream(stream));
     }
-    while_loading(machine, "index")?;
-    let stream = machine.graph.add(Box::new(Insert), &[]);
+    if !machine.is_loading() {
+        return Err(undeclared("index"));
+    }
+    let stream = machine.graph.add_for_all(Box::new(Insert));
     let surroundings = &mut machine.graph.surroundings;
     surroundings.index = Some(Index::new(surroundings.index_limits, surroundings.seed));
     surroundings.index_stream = Some(stream);

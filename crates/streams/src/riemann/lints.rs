@@ -135,10 +135,13 @@ impl Lints {
                 "expired" => self.expired(around, at),
                 name if UNTIL_EXPIRED.contains(&name) => inner.until_expired = Some(name.to_owned()),
                 name if MAPPING.contains(&name) => self.mapping(name, &arguments, at),
+                "changed-state" => self.options(&name, arguments.first().copied(), at),
+                "changed" => self.options(&name, arguments.get(1).copied(), at),
                 name if is_function(name) => inner = Around::default(),
                 _ => {}
             }
         }
+        self.children(form);
         if let Value::List(list) = form
             && list.len() > 1
             && list
@@ -193,6 +196,43 @@ impl Lints {
                 "the function of `{name}` makes a new `{stream}` stream for each event, which gets no events: put `{stream}` below `{name}`"
             );
             self.note(at, text);
+        }
+    }
+
+    /// `(changed-state :init "ok" …)`
+    fn options(&mut self, name: &str, given: Option<&Value>, at: &Position) {
+        if let Some(Value::Keyword(option)) = given
+            && matches!(option.as_str(), "init" | "pairs?")
+        {
+            let text = format!(
+                "the options of `{name}` are a map: `({name} … {{:{option} …}} …)`; here they are taken as streams"
+            );
+            self.note(at, text);
+        }
+    }
+
+    /// `(streams (fn [event] (where …)))`
+    fn children(&mut self, form: &Value) {
+        let Some((name, arguments, _)) = call(form) else { return };
+        let is_stream =
+            |name: &str| table::find(name).is_some() || MACROS.iter().any(|native| native.name == name);
+        // These have functions that make streams, or a message of their own.
+        let is_other = ["by-fn", "by-builder", "pipe", "match"].contains(&name.as_str())
+            || MAPPING.contains(&name.as_str())
+            || name.starts_with("part-time")
+            || name.starts_with("exception-stream");
+        if is_other || !(name == "streams" || is_stream(&name)) {
+            return;
+        }
+        for argument in arguments {
+            let Some((head, body, at)) = call(argument) else { continue };
+            let Some((stream, ..)) = body.last().and_then(|last| call(last)) else { continue };
+            if matches!(head.as_str(), "fn" | "fn*") && stream != "match" && is_stream(&stream) {
+                let text = format!(
+                    "this function makes a new `{stream}` stream for each event, which gets no events: put `{stream}` in its place"
+                );
+                self.note(at, text);
+            }
         }
     }
 

@@ -11,7 +11,6 @@ use model::limits::MAIL_RECIPIENTS_MAX;
 use super::declared::{Mailer, Output, OutputNumber};
 use super::options::Options;
 use super::outputs::{declare, events, native};
-use super::services::while_loading;
 use super::surroundings::Effect;
 use crate::event::{Event, Field};
 use crate::function::Bound;
@@ -38,7 +37,6 @@ natives! {
 }
 
 fn mailer(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "mailer")?;
     let known = [
         "host",
         "port",
@@ -82,7 +80,10 @@ fn mailer(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
     let is_on =
         |key: &str| options.is_set(key) && options.get(key).is_none_or(|value| to_str(value) != ":no");
     let (scheme, port) = if is_on("ssl") { ("smtps", 465) } else { ("smtp", 25) };
-    let host = options.text("host")?;
+    let host = options.host()?;
+    if let [Some(_), None] = [options.text("user")?, options.text("pass")?] {
+        return Err(options.wrong(":user needs :pass"));
+    }
     if host.is_none() {
         let text = "mailer without :host: mails go to the mail server at 127.0.0.1:25, not through sendmail";
         machine.graph.surroundings.declared.note(options.at.clone(), text);
@@ -94,7 +95,7 @@ fn mailer(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
         user: options.text("user")?,
         password: options.text("pass")?,
     };
-    let output = declare(machine, Output::Mail(Box::new(what)), options.at.clone())?;
+    let output = declare(machine, "mailer", Output::Mail(Box::new(what)), options.at.clone())?;
     let head = head(machine, &options)?;
     let function = |key: &str| match options.get(key) {
         Some(function) => function.clone(),

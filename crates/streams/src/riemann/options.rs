@@ -11,11 +11,27 @@ use crate::number::Number;
 use crate::position::Position;
 use crate::value::Value;
 
+/// Options of Riemann that set its threads, buffers and connections, for which Staunch has its own.
+const WITHOUT_EFFECT: &[&str] = &[
+    "block-start",
+    "claim-timeout",
+    "core",
+    "http-options",
+    "initializer",
+    "max-pools-size",
+    "max-size",
+    "pool-size",
+    "reconnect-interval",
+    "so-backlog",
+    "so-rcvbuf",
+    "timeout",
+];
+
 /// The options of one call.
 #[derive(Debug)]
 pub(super) struct Options {
     /// The function's name, for errors.
-    function: &'static str,
+    pub(super) function: &'static str,
     /// Keys and values, in the order of the call.
     entries: Vec<(ArcStr, Value)>,
     /// Where it is called.
@@ -31,7 +47,7 @@ impl Options {
         arguments: &[Value],
         known: &[&str],
     ) -> Outcome<Options> {
-        let at = machine.here().clone();
+        let at = machine.graph.evaluation.here().cloned().unwrap_or_default();
         let pairs: Vec<(Value, Value)> = match arguments {
             [Value::Map(map)] => map.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
             [Value::Nil] | [] => Vec::new(),
@@ -54,6 +70,9 @@ impl Options {
                 let near = nearest(&key, known.iter().copied());
                 let hint = near.map(|near| format!(": did you mean :{near}?")).unwrap_or_default();
                 let text = format!("{function} has no option :{key}{hint}");
+                machine.graph.surroundings.declared.note(at.clone(), text);
+            } else if WITHOUT_EFFECT.contains(&key.as_str()) {
+                let text = format!("{function}: :{key} has no effect");
                 machine.graph.surroundings.declared.note(at.clone(), text);
             }
             entries.push((key, value));
@@ -81,6 +100,28 @@ impl Options {
             None => Ok(None),
             Some(Value::Text(text)) => Ok(Some(text.clone())),
             Some(_) => Err(self.wrong(format_args!(":{key} must be a text"))),
+        }
+    }
+
+    /// The name or the address of a host, of the option `:host`.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub(super) fn host(&self) -> Outcome<Option<ArcStr>> {
+        let host = self.text("host")?;
+        // A host has neither a scheme, a port nor spaces; an IPv6 address has at least two colons.
+        let is_host = |host: &str| {
+            let has_port = host.matches(':').count() == 1;
+            !host.is_empty()
+                && !has_port
+                && !host.contains(|part: char| part.is_whitespace() || "/@[]".contains(part))
+        };
+        match &host {
+            Some(given) if !is_host(given) => {
+                let given: String = given.chars().take(100).collect();
+                Err(self.wrong(format_args!(":host must be a name or an IP address, not {given:?}")))
+            }
+            _ => Ok(host),
         }
     }
 

@@ -9,7 +9,7 @@ use arcstr::literal;
 use super::declared::{DECLARED_MAX, Output, OutputNumber, Placed};
 use super::options::Options;
 use super::record;
-use super::services::{transport, while_loading};
+use super::services::{transport, undeclared};
 use super::surroundings::Effect;
 use crate::effort;
 use crate::graph::{Node, Turn};
@@ -32,23 +32,34 @@ natives! {
     /// Functions of `staunch`.
     pub(super) STAUNCH = {
         "output", 1, 1, "A stream to an output of the native config, by its name.", |m, a| {
-            while_loading(m, "staunch/output")?;
             let name = match &a[0] {
                 Value::Text(name) | Value::Keyword(name) => name.clone(),
                 other => return Err(fields::cannot("use as the name of an output", other)),
             };
-            let at = m.here().clone();
-            let output = declare(m, Output::Named(name), at)?;
+            let at = m.graph.evaluation.here().cloned().unwrap_or_default();
+            let output = declare(m, "staunch/output", Output::Named(name), at)?;
             Ok(Value::Stream(m.graph.add(Box::new(Events { output }), &[])))
         };
     }
 }
 
-/// Adds an output, or finds the same one.
-pub(super) fn declare(machine: &mut Machine<'_>, output: Output, at: Position) -> Outcome<OutputNumber> {
+/// Adds an output, or finds the same one. After the load it finds those that were declared.
+///
+/// # Errors
+/// If there are too many, and, after the load, if there is none such.
+pub(super) fn declare(
+    machine: &mut Machine<'_>,
+    function: &str,
+    output: Output,
+    at: Position,
+) -> Outcome<OutputNumber> {
+    let is_loading = machine.is_loading();
     let outputs = &mut machine.graph.surroundings.declared.outputs;
     let known = outputs.iter().position(|known| known.what == output);
     let place = known.unwrap_or(outputs.len());
+    if known.is_none() && !is_loading {
+        return Err(undeclared(function));
+    }
     if place == DECLARED_MAX {
         let message = format!("a config can have {DECLARED_MAX} outputs");
         return Err(EvalError::illegal_argument(message).within(&at));
@@ -60,7 +71,6 @@ pub(super) fn declare(machine: &mut Machine<'_>, output: Output, at: Position) -
 }
 
 fn graphite(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "graphite")?;
     let known = [
         "host",
         "port",
@@ -73,14 +83,14 @@ fn graphite(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
         "block-start",
     ];
     let options = Options::of(machine, "graphite", arguments, &known)?;
-    let host = options.text("host")?.unwrap_or(literal!("127.0.0.1"));
+    let host = options.host()?.unwrap_or(literal!("127.0.0.1"));
     let (port, transport) = (options.port(2003)?, transport(&options)?);
     let path = match options.get("path") {
         Some(path) => path.clone(),
         None => native(machine, "riemann.graphite", "graphite-path-percentiles"),
     };
     let at = options.at.clone();
-    let output = declare(machine, Output::Graphite { host, port, transport }, at)?;
+    let output = declare(machine, "graphite", Output::Graphite { host, port, transport }, at)?;
     Ok(Value::Stream(machine.graph.add(Box::new(Points { output, path }), &[])))
 }
 

@@ -14,7 +14,6 @@ use super::posts::{
     Form, ISO, PARAMETERS, PATH, Request, basic, encoded, field, formatted, index_suffix, json_of, login,
     moment, name_of, object, post_form, precision, word,
 };
-use super::services::while_loading;
 use crate::event::{Event, Field};
 use crate::function::Bound;
 use crate::graph::Turn;
@@ -157,7 +156,6 @@ impl Form for Influx2 {
 }
 
 fn influxdb2(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "influxdb2")?;
     let known = ["organization", "bucket", "scheme", "host", "port", "token", "precision"];
     let options = Options::of(machine, "influxdb2", arguments, &known)?;
     let (unit, mut short) = precision(&options)?;
@@ -276,7 +274,6 @@ struct Pushgateway {
 }
 
 fn prometheus(machine: &mut Machine<'_>, function: &'static str, arguments: &[Value]) -> Outcome {
-    while_loading(machine, function)?;
     let known = ["host", "port", "job", "separator", "exclude-fields"];
     let options = Options::of(machine, function, arguments, &known)?;
     let url = format!(
@@ -391,7 +388,6 @@ fn librato_name(text: &str) -> String {
 }
 
 fn librato(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "librato-metrics")?;
     let [Value::Text(user), Value::Text(key), ..] = arguments else {
         return Err(EvalError::illegal_argument("(librato-metrics user key): both must be texts"));
     };
@@ -488,7 +484,6 @@ fn bulk_options(options: &Options) -> Outcome<[String; 4]> {
 }
 
 fn bulk(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "elasticsearch-bulk")?;
     let known = [
         "es-endpoint",
         "es-index",

@@ -13,7 +13,6 @@ use super::options::Options;
 use super::outputs::{declare, events, native};
 use super::points;
 use super::record;
-use super::services::while_loading;
 use super::surroundings::Effect;
 use crate::event::{Event, Field};
 use crate::graph::{Node, Turn};
@@ -203,7 +202,7 @@ fn post_with(
     body: Body,
 ) -> Outcome {
     let what = Post { url: url.into(), headers, form, is_notification: body.is_notification() };
-    let output = declare(machine, Output::Post(Box::new(what)), options.at.clone())?;
+    let output = declare(machine, options.function, Output::Post(Box::new(what)), options.at.clone())?;
     Ok(Value::Stream(machine.graph.add(Box::new(Posts { output, body }), &[])))
 }
 
@@ -225,7 +224,7 @@ pub(super) fn declare_post(
     is_notification: bool,
 ) -> Outcome<OutputNumber> {
     let what = Post { url: url.into(), headers, form: PostForm::Body, is_notification };
-    declare(machine, Output::Post(Box::new(what)), options.at.clone())
+    declare(machine, options.function, Output::Post(Box::new(what)), options.at.clone())
 }
 
 /// A stream to such an output.
@@ -248,7 +247,6 @@ pub(super) fn word(options: &Options, key: &str, default: &'static str) -> Outco
 }
 
 fn influxdb(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "influxdb")?;
     let known = [
         "db",
         "scheme",
@@ -329,7 +327,6 @@ pub(super) fn name_of(value: &Value) -> String {
 }
 
 fn elasticsearch(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "elasticsearch")?;
     let (given, formatter) = match arguments {
         [map @ Value::Map(_), formatter] => (std::slice::from_ref(&*map), formatter.clone()),
         given => (&*given, Value::Nil),
@@ -383,7 +380,6 @@ pub(super) fn basic(user: &str, password: &str) -> (ArcStr, ArcStr) {
 }
 
 fn datadog(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "datadog")?;
     let options = Options::of(machine, "datadog", arguments, &["api-key"])?;
     let url =
         format!("https://app.datadoghq.com/api/v1/series?api_key={}", encoded(&needed(&options, "api-key")?));
@@ -391,7 +387,6 @@ fn datadog(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 }
 
 fn slack(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "slack")?;
     let keyword = |name: &str| Value::Keyword(ArcStr::from(name));
     // `(slack account token user channel)` is the older form.
     let (account, message) = match arguments {
@@ -425,7 +420,6 @@ pub(super) const FORM: (ArcStr, ArcStr) =
     (literal!("Content-Type"), literal!("application/x-www-form-urlencoded"));
 
 fn pagerduty(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "pagerduty")?;
     let keyword = Value::Keyword(literal!("service-key"));
     let of_key = |key: &Value| Value::map([(keyword, key.clone())]);
     let given = match arguments {
@@ -456,7 +450,6 @@ fn pagerduty(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 }
 
 fn opsgenie(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
-    while_loading(machine, "opsgenie")?;
     let options = Options::of(machine, "opsgenie", arguments, &["api-key", "body-fn"])?;
     let headers =
         vec![(literal!("Authorization"), ArcStr::from(format!("GenieKey {}", needed(&options, "api-key")?)))];

@@ -57,7 +57,7 @@ fn call_rescue(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
             match machine.call(&child, &mut [event.clone()]) {
                 Ok(_) => {}
                 Err(error) if matches!(error.reason(), Reason::Thrown(_)) => {
-                    dispatch::threw(machine.graph, || format!("a stream threw: {error} ({})", error.at()));
+                    dispatch::threw(machine.graph, "a stream", event, &error);
                 }
                 // A limit ends the event, here as everywhere.
                 Err(error) => return Err(error),
@@ -75,7 +75,9 @@ fn subscribe(machine: &mut Machine<'_>, channel: &Value, function: &Value) -> Ou
         let message = format!("a config can subscribe {SUBSCRIPTIONS_MAX} functions to channels");
         return Err(EvalError::throw(&class::ILLEGAL_STATE, message));
     }
-    subscriptions.push((channel.clone(), function.clone()));
+    if !machine.graph.evaluation.is_trial() {
+        subscriptions.push((channel.clone(), function.clone()));
+    }
     crate::nodes::construct(machine.graph, "sdo", &[])
 }
 

@@ -7,12 +7,14 @@ use crate::folds::table::FOLDS;
 use crate::language::interop::{CONSTRUCTORS, METHODS};
 use crate::language::namespace::{Entry, Namespaces};
 use crate::language::refused::REFUSED;
+use crate::nodes::forms::MACROS;
 use crate::nodes::table::{Clock, STREAMS};
 
 /// What a name begins with, what is said of streams at the top of the page.
 const HEAD: &str = "# Functions of Riemann configs
 
 This page lists the streams, folds and functions that a riemann.config can use in Staunch. See [Riemann](riemann.md) for what a config does.
+Files of a config find outputs and servers of `riemann.config` in Riemann's namespaces for them too, such as `riemann.email`.
 It is written by `UPDATE=1 cargo test -p streams --test functions`.
 
 ";
@@ -25,8 +27,9 @@ pub fn functions_markdown() -> String {
     let world = namespaces::world();
     let namespaces = world.namespaces();
     for space in namespaces.names() {
-        // Streams and folds have their own tables, with their arguments.
-        if !matches!(space.as_str(), "riemann.streams" | "riemann.folds") {
+        // Streams and folds have their own tables, with their arguments; names of `riemann.config` are listed there.
+        let is_listed = matches!(space.as_str(), "riemann.streams" | "riemann.folds");
+        if !is_listed && !namespaces::is_home(&namespaces, space) {
             namespace(&namespaces, space, &mut page);
         }
     }
@@ -70,7 +73,9 @@ fn streams(page: &mut String) {
         line(page, &[&name, &arguments, clock, &sentence(stream.native.doc)]);
     }
     for native in crate::nodes::library::MACROS {
-        line(page, &[&format!("`{}`", native.name), "", "", &sentence(native.doc)]);
+        let arguments = MACROS.iter().find(|(name, _)| *name == native.name);
+        let arguments = arguments.map_or(String::new(), |(_, arguments)| format!("`{arguments}`"));
+        line(page, &[&format!("`{}`", native.name), &arguments, "", &sentence(native.doc)]);
     }
     page.push('\n');
 }

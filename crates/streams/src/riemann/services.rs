@@ -107,11 +107,20 @@ natives! {
 /// # Errors
 /// When an event is handled.
 pub(super) fn while_loading(machine: &Machine<'_>, function: &str) -> Outcome<()> {
-    if machine.is_loading() {
+    if machine.is_loading() && !machine.is_trial() {
         return Ok(());
     }
     let message = format!("{function} can be called only while the config is loaded, not for each event");
     Err(EvalError::throw(&class::ILLEGAL_STATE, message))
+}
+
+/// A function of events, or of forks, wants an output, or the index, that the load did not see.
+pub(super) fn undeclared(function: &str) -> EvalError {
+    let message = format!(
+        "{function} is not known with these arguments: outputs are made while the config is loaded. Call it outside of the function, \
+         such as (def out ({function} …)), or with the same arguments for each event"
+    );
+    EvalError::throw(&class::ILLEGAL_STATE, message)
 }
 
 /// Notes something about the call that runs.
@@ -137,7 +146,7 @@ fn streams(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcome {
 }
 
 fn listen(options: &Options, port: u16) -> Outcome<Listen> {
-    let host = options.text("host")?.unwrap_or(arcstr::literal!("127.0.0.1"));
+    let host = options.host()?.unwrap_or(arcstr::literal!("127.0.0.1"));
     Ok(Listen { host, port: options.port(port)? })
 }
 
@@ -261,6 +270,10 @@ fn instrumentation(machine: &mut Machine<'_>, arguments: &mut [Value]) -> Outcom
     // Nil counts as absent in other options; here it is false.
     let enabled = options.get("enabled?").is_none_or(Value::is_true);
     let what = Instrumentation { interval_us, enabled };
+    if let Some(other) = &machine.graph.surroundings.declared.instrumentation {
+        let text = format!("instrumentation was called before, in {}, which has no effect now", other.at);
+        machine.graph.surroundings.declared.note(options.at.clone(), text);
+    }
     machine.graph.surroundings.declared.instrumentation = Some(Placed { what, at: options.at });
     Ok(Value::Nil)
 }

@@ -89,6 +89,8 @@ pub struct Complaints {
     pub(super) logged: u32,
     /// How many were left out since.
     pub(super) left_out: u64,
+    /// The stream that threw last, with its place.
+    pub(super) last_place: String,
 }
 
 /// See the module's header.

@@ -55,7 +55,9 @@ fn add(machine: &mut Machine<'_>, task: Task) -> Outcome {
         return Err(EvalError::throw(&crate::object::class::ILLEGAL_STATE, message));
     }
     let task = machine.graph.add(Box::new(task), &[]);
-    machine.graph.surroundings.tasks.insert(task);
+    if !machine.is_trial() {
+        machine.graph.surroundings.tasks.insert(task);
+    }
     Ok(Value::Stream(task))
 }
 

@@ -333,7 +333,10 @@ log, and an argument of `staunch explain`.
 
 /// Outcomes without a loss.
 pub(crate) const NO_LOSS: [(&str, &str); 9] = [
-    ("aggregated", "The record became part of an aggregate."),
+    (
+        "aggregated",
+        "The record became part of an aggregate, or went through the streams of a Riemann config.",
+    ),
     (
         "routed",
         "The record was passed to its outputs unchanged: a raw packet, an event, or a sample with its own timestamp.",

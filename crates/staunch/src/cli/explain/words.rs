@@ -111,7 +111,7 @@ pub(super) const WORDS: &[(&str, &str)] = &[
     ("node", "A source, transform or output. For losses of a transform only: `FROM -> TRANSFORM`."),
     ("source", "A source receives records. `sources` in the config."),
     ("sources", "The sources: one row each, in the order of the config."),
-    ("transform", "A transform computes on records: an aggregation or a relay. `transforms` in the config."),
+    ("transform", "A transform computes on records: an aggregation, a relay, or the streams of a Riemann config. `transforms` in the config."),
     ("transforms", "The transforms: one row for each node that feeds one."),
     ("edges", "Of a transform: one account for each node that feeds it."),
     ("from", "The node that feeds a transform."),

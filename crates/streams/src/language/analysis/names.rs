@@ -87,7 +87,10 @@ impl Analyzer<'_, '_> {
                 if let Some(why) = refused::why(name) {
                     return self.mistake(at, format!("`{name}` is not available: {why}"), None);
                 }
-                let hint = self.suggest(name).map(|near| format!("did you mean `{near}`?"));
+                let hint = match name.as_str() {
+                    "email" => Some("define it: `(def email (mailer {:host \"…\" :from \"…\"}))`".to_owned()),
+                    _ => self.suggest(name).map(|near| format!("did you mean `{near}`?")),
+                };
                 self.mistake(at, format!("`{name}` is not defined"), hint)
             }
         }
@@ -97,6 +100,14 @@ impl Analyzer<'_, '_> {
     fn suggest(&self, name: &str) -> Option<String> {
         let (space, short) = split_name(name);
         let locals = if space.is_none() { self.local_names() } else { Vec::new() };
+        // In an expression of `where` and its relatives, fields of the event come first.
+        let fields = Field::ALL
+            .iter()
+            .map(|field| field.name())
+            .filter(|_| locals.iter().any(|local| local == "event"));
+        if let Some(field) = nearest(short, fields) {
+            return Some(field.to_owned());
+        }
         let namespaces = self.machine.world.namespaces();
         let current = &self.machine.namespace;
         let spaces: Vec<ArcStr> = match space {

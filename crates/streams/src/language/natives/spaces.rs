@@ -9,6 +9,7 @@ use crate::language::classes::cannot_cast;
 use crate::language::error::{EvalError, Outcome};
 use crate::language::machine::{ANY, Machine};
 use crate::language::namespace::{Entry, Named};
+use crate::language::refused;
 use crate::natives;
 use crate::object::class;
 use crate::symbol::split_name;
@@ -24,8 +25,8 @@ natives! {
             Ok(Value::Namespace(name))
         };
         "create-ns", 1, 1, "Makes a namespace.", |m, a| { let name = name(&a[0])?; m.world.namespaces().make(&name); Ok(Value::Namespace(name)) };
-        "require", 1, ANY, "Loads namespaces from files of the config's folder, perhaps with `:as`, `:refer`.", |m, a| { for spec in a.iter() { required(m, spec, false)?; } Ok(Value::Nil) };
-        "use", 1, ANY, "As `require`; their names need no prefix, or only those of `:only`.", |m, a| { for spec in a.iter() { required(m, spec, true)?; } Ok(Value::Nil) };
+        "require", 1, ANY, "Loads namespaces from files of the config's folder, perhaps with `:as`, `:refer`.", |m, a| all_required(m, a, false);
+        "use", 1, ANY, "As `require`; their names need no prefix, or only those of `:only`.", |m, a| all_required(m, a, true);
         "refer", 1, ANY, "Lets names of a namespace be used without a prefix: all, or those of `:only`.", |m, a| {
             let space = name(&a[0])?;
             let options = a[1..].to_vec();
@@ -107,6 +108,21 @@ fn name(value: &Value) -> Outcome<ArcStr> {
     }
 }
 
+/// All specifications of `require` or `use`. After one that fails, the others are processed, so that one load reports all that fail.
+fn all_required(machine: &mut Machine<'_>, specs: &[Value], use_all: bool) -> Outcome {
+    let at = machine.graph.evaluation.here().cloned().unwrap_or_default();
+    let mut first = None;
+    for spec in specs {
+        if let Err(error) = required(machine, spec, use_all) {
+            match first {
+                None => first = Some(error.within(&at)),
+                Some(_) => machine.add_mistake(&error.within(&at)),
+            }
+        }
+    }
+    first.map_or(Ok(Value::Nil), Err)
+}
+
 /// One specification of `require`: `a.b`, `[a.b :as c]`, `(a b [c :as d])`, `:reload`.
 fn required(machine: &mut Machine<'_>, spec: &Value, use_all: bool) -> Outcome<()> {
     let parts = match spec {
@@ -141,12 +157,24 @@ fn load(machine: &mut Machine<'_>, space: &ArcStr) -> Outcome<()> {
         return Ok(());
     }
     let path = space.replace('.', "/").replace('-', "_") + ".clj";
-    machine.load_file(&path)?;
+    let loaded = machine.load_file(&path);
+    loaded.map_err(|error| match error.class().name == class::FILE_NOT_FOUND.name {
+        true => EvalError::throw(&class::FILE_NOT_FOUND, no_namespace(space, &error)),
+        false => error,
+    })?;
     if machine.world.namespaces().get(space).is_none() && machine.is_right() {
         let message = format!("namespace '{space}' not found after loading '{path}'");
         return Err(EvalError::throw(&class::RUNTIME_EXCEPTION, message));
     }
     Ok(())
+}
+
+/// Why a namespace cannot be loaded.
+fn no_namespace(space: &str, error: &EvalError) -> String {
+    match refused::library(space) {
+        Some(why) => format!("there is no namespace `{space}`: {why}"),
+        None => format!("there is no namespace `{space}`: {}", error.in_words()),
+    }
 }
 
 /// Makes names known without a prefix, as options say: `:as`, `:refer`, `:only`, `:exclude`, `:rename`.

@@ -107,8 +107,8 @@ fn all_wrong_names_of_all_files_are_reported() {
 #[test]
 fn mistakes_of_files_have_places() {
     let table = [
-        ("(require 'none)", "main.clj:1:1: java.io.FileNotFoundException: none.clj: no such file"),
-        ("(defn f [x] (/ x 0))\n(f 1)", "main.clj:1:13: java.lang.ArithmeticException: Divide by zero"),
+        ("(require 'none)", "main.clj:1:1: there is no namespace `none`: none.clj: no such file"),
+        ("(defn f [x] (/ x 0))\n(f 1)", "main.clj:1:13: Divide by zero"),
         ("(let [x] x)", "main.clj:1:1: the bindings of `let` are pairs, and one has no value"),
         ("(def a 1)\n(a", "main.clj:2:1: this `(` is not closed: `)` is missing"),
         (
@@ -128,10 +128,10 @@ fn mistakes_of_files_have_places() {
             "(map when [1])",
             "main.clj:1:6: `when` is a macro, which is no value (write a function around it: `#(when …)`)",
         ),
-        ("(require 'main2)", "main.clj:1:1: java.io.FileNotFoundException: main2.clj: no such file"),
+        ("(require 'main2)", "main.clj:1:1: there is no namespace `main2`: main2.clj: no such file"),
         (
             "(require '[clojure.set :refer [unoin]])",
-            "main.clj:1:1: java.lang.RuntimeException: clojure.set has no `unoin`; did you mean `union`?",
+            "main.clj:1:1: clojure.set has no `unoin`; did you mean `union`?",
         ),
     ];
     for (text, want) in table {

@@ -56,11 +56,11 @@ fn predicates_are_data_as_far_as_they_are_fields_literals_and_tests() {
 #[test]
 fn macros_become_calls_of_streams() {
     let table = [
-        ("(by :host a b)", "(riemann.streams/by-fn :host (fn [_] [a b]))"),
-        ("(by-builder [k [:host]] a)", "(riemann.streams/by-fn [:host] (fn [k] [a]))"),
+        ("(by :host a b)", "(riemann.streams/by-fn :host (fn [_] [a b]) :by)"),
+        ("(by-builder [k [:host]] a)", "(riemann.streams/by-fn [:host] (fn [k] [a]) :by-builder)"),
         (
             "(changed-state {:init 1} a)",
-            "(riemann.streams/by-fn [:host :service] (fn [_] [(riemann.streams/changed :state {:init 1} a)]))",
+            "(riemann.streams/by-fn [:host :service] (fn [_] [(riemann.streams/changed :state {:init 1} a)]) :changed-state)",
         ),
         ("(where metric a (else b))", "(riemann.streams/where* [:riemann/field :metric] a (else b))"),
         ("(else a)", "[:riemann/else a]"),

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use foldhash::fast::FixedState;
 
 use super::archive::{Damaged, Reader};
-use super::saving::{origin, record};
+use super::saving::record;
 use crate::graph::{Graph, Identity, NodeId};
 use crate::riemann::record::event_of;
 use crate::value::Value;
@@ -37,6 +37,13 @@ impl Restored {
             false => self.dropped_more += 1,
         }
     }
+
+    /// Lists the streams of forks that are no more.
+    fn drop_inner(&mut self, graph: &mut Graph) {
+        for (name, forks) in graph.take_not_continued() {
+            self.drop(|| format!("{name} ({forks} of them)"));
+        }
+    }
 }
 
 /// Streams, to look them up by their identities.
@@ -59,11 +66,13 @@ pub(in super::super) fn restore<'b>(
         while reader.left() > 0 {
             if next(graph, &nodes, &mut reader, &mut restored).is_err() {
                 restored.is_damaged = true;
+                restored.drop_inner(graph);
                 return restored;
             }
             restored.records += 1;
         }
     }
+    restored.drop_inner(graph);
     restored
 }
 
@@ -117,9 +126,10 @@ pub(in super::super) fn carry(
                 to.restore(*node, &state);
                 restored.streams += 1;
             }
-            None => restored.drop(|| origin(from, *old)),
+            None => restored.drop(|| from.name_of(*old)),
         }
     }
+    restored.drop_inner(to);
     restored
 }
 

@@ -271,15 +271,7 @@ impl Saving {
 fn stream_start(graph: &Graph, (identity, node): (Identity, NodeId), to: &mut Archive) {
     to.bytes.push(record::STREAM);
     to.number(identity);
-    to.text(origin(graph, node).as_bytes());
-}
-
-/// A stream as the log names it: its constructor and its place in the config.
-pub(super) fn origin(graph: &Graph, node: NodeId) -> String {
-    match graph.origin(node) {
-        Some((constructor, at)) => format!("{} ({at})", constructor.trim_end_matches('*')),
-        None => "a stream".to_owned(),
-    }
+    to.text(graph.name_of(node).as_bytes());
 }
 
 #[cfg(test)]

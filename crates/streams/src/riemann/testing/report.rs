@@ -97,8 +97,11 @@ fn test_case(test: &Outcome, out: &mut String) {
     write(out, format_args!("    <testcase name=\"{name}\" classname=\"{namespace}\">\n"));
     for failure in &test.failures {
         let word = if failure.is_error { "error" } else { "failure" };
-        let text =
-            format!("expected: {}\n  actual: {}\n      at: {}", failure.expected, failure.actual, failure.at);
+        let message = failure.message.as_ref().map(|message| format!("{message}\n")).unwrap_or_default();
+        let text = format!(
+            "{message}expected: {}\n  actual: {}\n      at: {}",
+            failure.expected, failure.actual, failure.at
+        );
         write(out, format_args!("      <{word}>{}</{word}>\n", escaped(&text)));
     }
     out.push_str("    </testcase>\n");

@@ -95,6 +95,26 @@ fn a_changed_stream_begins_anew_and_is_listed_with_those_below_it() {
 }
 
 #[test]
+fn streams_of_forks_that_begin_anew_are_listed_with_the_number_of_forks() {
+    let changed = BY_HOST.replace("throttle 1 1000", "throttle 1 2000");
+    let (printed, restored) = after_a_restart(&[BY_HOST], &[&changed]);
+    assert_eq!(printed, ["first h 100", "host h 103"]);
+    assert_eq!(
+        restored.dropped.into_iter().collect::<Vec<_>>(),
+        ["throttle (riemann.config:3:44) in forks of by (riemann.config:3:10) (2 of them)"]
+    );
+    let state = "(streams (changed-state (counter (note \"x\"))))";
+    let (_, restored) = after_a_restart(&[state], &[&state.replace("(counter", "(counter 7")]);
+    assert_eq!(
+        restored.dropped.into_iter().collect::<Vec<_>>(),
+        ["counter (riemann.config:3:25) in forks of changed-state (riemann.config:3:10) (2 of them)"]
+    );
+    // The stream itself has the name that the config uses.
+    let (_, restored) = after_a_restart(&[state], &[TOTAL]);
+    assert_eq!(restored.dropped.into_iter().collect::<Vec<_>>(), ["changed-state (riemann.config:3:10)"]);
+}
+
+#[test]
 fn streams_of_one_form_keep_their_order() {
     let two = "(streams (counter (note \"one\")) (where (service \"b\") (counter (note \"x\"))) (counter 5 (note \"five\")) (counter (note \"two\")))";
     let (printed, _) = after_a_restart(&[two], &[two]);
