@@ -97,7 +97,7 @@ streams! {
     "scale" any(1), No, "k c…", "multiplies the metric by k", mapping::scale;
     "tag" any(1), No, "tags c…", "adds tags", mapping::tag;
     "untag" any(1), No, "tags c…", "removes tags", mapping::untag;
-    "by-fn" exact(2, 2), No, "fields make", "streams of their own for each value of the fields", by::by_fn;
+    "by-fn" exact(2, 3), No, "fields make", "streams of their own for each value of the fields", by::by_fn;
     "where*" any(1), No, "f c… (else c…)", "passes events for which f is true", routing::where_all;
     "split*" any(0), No, "f1 s1 f2 s2 … [default]", "passes to the stream of the first f that is true",
         routing::split_all;

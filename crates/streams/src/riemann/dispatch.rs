@@ -111,6 +111,8 @@ pub(super) fn threw(graph: &mut Graph, function: &str, event: &Value, error: &Ev
 fn place(graph: &Graph, node: NodeId, error: &EvalError, top: &Position) -> String {
     let inner = error.at();
     match graph.origin(node) {
+        // A function of the config as a stream is named by the form that threw.
+        Some(("function", at)) => format!("a function ({})", if inner.is_known() { inner } else { at }),
         Some((name, at)) => {
             let name = name.trim_end_matches('*');
             match (at.is_known(), inner.is_known() && inner != at) {

@@ -24,7 +24,7 @@ fn streams_that_call_functions_of_the_config_are_named_with_their_places() {
         ("(streams (where (> (* 2 metric) 3) (rate 5)))", &["1:10 where calls -", "1:36 rate"]),
         (
             "(defn f [e] e)\n(streams (smap f) (smap #'f) (smap :host))",
-            &["2:10 smap calls f", "2:19 smap calls f", "2:29 smap"],
+            &["2:10 smap calls f", "2:19 smap calls f", "2:30 smap"],
         ),
         ("(streams (smap (partial assoc {}) (fn [e] e)))", &["1:10 function calls -", "1:10 smap"]),
         ("(streams (fn [e] e))", &["1:1 function calls -"]),

@@ -86,7 +86,7 @@ fn a_body_that_shares_its_parts_ends_at_the_budget() {
 fn opsgenie_opens_and_closes_alerts_through_one_output() {
     let config = "(let [o (opsgenie {:api-key \"k\"})] (streams (where (state \"ok\") (:resolve o) (else (:trigger o)))))";
     let (urls, sent) = sent(config, "s,:bad s,:ok");
-    assert_eq!(urls, ["https://api.opsgenie.com/v2/alerts{{staunch.path|path}}"]);
+    assert_eq!(urls, ["https://api.opsgenie.com/v2/alerts{{staunch.path|encoded}}"]);
     let alias = "818092fcc091cc7cb51643b1a00fae12";
     assert!(sent[0].starts_with("{\"message\":\" s is bad ()\"") && sent[0].contains(alias), "{sent:?}");
     assert_eq!(sent[1], format!("{{}} /{alias}/close?identifierType=alias"));
