@@ -92,7 +92,7 @@ impl EmailPlan {
     /// Whether others can read its password on the way.
     pub fn shows_password(&self) -> bool {
         let in_clear = self.server().is_ok_and(|(is_encrypted, to)| {
-            !is_encrypted && !self.starttls && loopback_addresses(&to.host).is_empty()
+            !is_encrypted && !self.starttls && loopback_addresses(to.host.trim_matches(['[', ']'])).is_empty()
         });
         in_clear && self.user.is_some() && self.password.is_some()
     }

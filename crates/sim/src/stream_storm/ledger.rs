@@ -1,5 +1,7 @@
 //! The events of a storm of streams, and the index that follows from them.
 
+use crate::world::START_S;
+
 /// Events of a second of their own time.
 const EVENTS_PER_S: u64 = 50;
 
@@ -38,7 +40,7 @@ impl Ledger {
             number,
             service: number % self.services,
             state: self.state(number),
-            time_s: 1_700_000_000 + (number / EVENTS_PER_S).cast_signed(),
+            time_s: (START_S + number / EVENTS_PER_S).cast_signed(),
         }
     }
 

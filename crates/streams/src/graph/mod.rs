@@ -16,6 +16,7 @@ mod limits;
 mod overruns;
 mod timers;
 mod trial;
+mod trials;
 mod turn;
 
 #[cfg(test)]
@@ -41,7 +42,7 @@ pub(crate) use self::caught::exception_event;
 use self::hashes::Hashes;
 use self::overruns::Overruns;
 use self::timers::{LATE_US_MAX, Timers};
-use self::trial::Trials;
+use self::trials::Trials;
 use self::turn::To;
 use crate::index;
 use crate::language::error::{EvalError, Outcome, Reason};

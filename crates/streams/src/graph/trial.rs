@@ -2,7 +2,7 @@
 //!
 //! So a load finds the mistakes of such code, and knows the outputs that it declares and the streams that it makes.
 
-use super::{Graph, NodeId, Turn};
+use super::{Graph, NodeId};
 use crate::language::diagnostic::Diagnostic;
 use crate::language::error::EvalError;
 
@@ -10,16 +10,6 @@ use crate::language::error::EvalError;
 const TRIALS_MAX: usize = 10_000;
 /// Trials within each other, at most.
 const DEPTH_MAX: u32 = 32;
-
-/// The trials of a load.
-#[derive(Debug, Default)]
-pub(super) struct Trials {
-    /// Nodes that wait for theirs, in the order in which they were made.
-    waiting: Vec<NodeId>,
-    done: usize,
-    depth: u32,
-    failed: Vec<Diagnostic>,
-}
 
 impl Graph {
     /// Lets a node have its trial, while a config is loaded.
@@ -39,7 +29,7 @@ impl Graph {
     }
 
     /// Runs the trials of the nodes that a trial made.
-    fn run_trials_from(&mut self, first: usize) {
+    pub(super) fn run_trials_from(&mut self, first: usize) {
         let nodes = self.trials.waiting.split_off(first);
         for node in nodes {
             if self.trials.done == TRIALS_MAX || self.trials.depth == DEPTH_MAX {
@@ -62,33 +52,5 @@ impl Graph {
             _ => self.origin(node).map(|(_, at)| at.clone()).unwrap_or_default(),
         };
         Diagnostic { at, message: error.in_words(), hint: None }
-    }
-}
-
-impl Turn<'_> {
-    /// Makes nodes as [`Turn::make_with`] does, gives them their own trials, and lets `look` have what was made before it is removed.
-    ///
-    /// # Errors
-    /// What it throws.
-    pub fn try_with<T, R>(
-        &mut self,
-        make: impl FnOnce(&mut Graph) -> Result<T, EvalError>,
-        look: impl FnOnce(&Graph, T, &[NodeId]) -> R,
-    ) -> Result<R, EvalError> {
-        let first = self.graph.trials.waiting.len();
-        let (made, nodes) = match self.make_with(make) {
-            Ok(made) => made,
-            Err(error) => {
-                self.graph.trials.waiting.truncate(first);
-                return Err(error);
-            }
-        };
-        self.graph.run_trials_from(first);
-        let looked = look(self.graph, made, &nodes);
-        for node in &nodes {
-            self.graph.origins.remove(node);
-        }
-        self.drop_nodes(&nodes);
-        Ok(looked)
     }
 }

@@ -131,6 +131,32 @@ impl Turn<'_> {
         self.graph.value_of(function, args)
     }
 
+    /// Makes nodes as [`Turn::make_with`] does, gives them their own trials, and lets `look` have what was made before it is removed.
+    ///
+    /// # Errors
+    /// What it throws.
+    pub fn try_with<T, R>(
+        &mut self,
+        make: impl FnOnce(&mut Graph) -> Outcome<T>,
+        look: impl FnOnce(&Graph, T, &[NodeId]) -> R,
+    ) -> Outcome<R> {
+        let first = self.graph.trials.waiting.len();
+        let (made, nodes) = match self.make_with(make) {
+            Ok(made) => made,
+            Err(error) => {
+                self.graph.trials.waiting.truncate(first);
+                return Err(error);
+            }
+        };
+        self.graph.run_trials_from(first);
+        let looked = look(self.graph, made, &nodes);
+        for node in &nodes {
+            self.graph.origins.remove(node);
+        }
+        self.drop_nodes(&nodes);
+        Ok(looked)
+    }
+
     /// Makes nodes, as the body of `by` does. They belong to this node, until [`Turn::drop_nodes`].
     ///
     /// # Errors

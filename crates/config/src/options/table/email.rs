@@ -29,7 +29,7 @@ rows! {
         "body" => body: Text, Absent("all fields of the event, as Riemann writes them"), "\"{{description}}\"",
             "The text for an event, with places for fields.";
         "from_event" => from_event: Flag, Toml("false"), "true",
-            "Whether the attributes `from`, `to`, `subject` and `body` of an event replace those of the output; `cc`, `bcc`, `sender` and `reply-to` are added.";
+            "Whether attributes of an event replace the output's, and add `cc`, `bcc`, `sender` and `reply-to`.";
         "max_batch_events" => events_max: whole(1, 10_000), Toml("100"), "1",
             "Most events of a mail.";
         "max_batch_delay" => delay_ms: duration(0, HOUR), Toml("\"1s\""), "\"1m\"",

@@ -409,6 +409,11 @@ mod tests {
         [outputs.store]
         type = "whisper"
         from = ["relay"]
+        [outputs.mail]
+        type = "email"
+        from = ["riemann"]
+        smtp = "smtp://127.0.0.1"
+        from_event = true
     "#;
 
     fn all(plan: &Plan) -> BTreeSet<String> {
