@@ -37,6 +37,9 @@ const REPLIES_BYTES_MAX: usize = 16 << 10;
 /// The name of a machine that has none which can be part of an address.
 const NO_NAME: &str = "localhost";
 
+/// Adds a recipient to a mail.
+type AddRecipient = fn(MessageBuilder, Mailbox) -> MessageBuilder;
+
 /// The client of one output.
 pub struct MailPeer {
     plan: EmailPlan,
@@ -161,7 +164,7 @@ impl MailPeer {
         let subject: String = subject.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let mut builder = Message::builder().message_id(Some(id.to_owned())).from(from).subject(subject);
         let mut recipients = 0;
-        let kinds: [(Option<String>, fn(MessageBuilder, Mailbox) -> MessageBuilder); 3] =
+        let kinds: [(Option<String>, AddRecipient); 3] =
             [(Some(to), MessageBuilder::to), (cc, MessageBuilder::cc), (bcc, MessageBuilder::bcc)];
         for (list, add) in kinds {
             for address in list.iter().flat_map(|list| addresses(list)) {
