@@ -4,13 +4,14 @@
 #![no_main]
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use model::{EventTime, EventsBuilder, NumberRef, TextField, ValueRef};
 use streams::graph;
 use streams::index::{self, Progress, SearchLimits};
 use streams::language::budget;
+use streams::query::Query;
 use streams::riemann::engine::{Engine, Setup};
 use streams::riemann::files::{Files, Recorded};
 
@@ -154,8 +155,9 @@ fuzz_target!(|bytes: &[u8]| {
 fn event(input: &mut Input<'_>, events: &mut EventsBuilder, now_us: i64) {
     let mut event = events.event();
     let has = input.byte();
-    for (bit, field) in
-        [TextField::Host, TextField::Service, TextField::State, TextField::Description].into_iter().enumerate()
+    for (bit, field) in [TextField::Host, TextField::Service, TextField::State, TextField::Description]
+        .into_iter()
+        .enumerate()
     {
         if has & (1 << bit) != 0 {
             event.plain_text(field, &input.word());
@@ -164,7 +166,14 @@ fn event(input: &mut Input<'_>, events: &mut EventsBuilder, now_us: i64) {
     if has & 16 != 0 {
         let long = input.pick(&[0, 1, 2, 7, -1, i64::MAX, i64::MIN]);
         match input.byte() % 8 {
-            0 => event.metric(NumberRef::F64(input.pick(&[f64::NAN, f64::INFINITY, -f64::INFINITY, f64::MAX, -0.0, 5e-324]))),
+            0 => event.metric(NumberRef::F64(input.pick(&[
+                f64::NAN,
+                f64::INFINITY,
+                -f64::INFINITY,
+                f64::MAX,
+                -0.0,
+                5e-324,
+            ]))),
             1 => event.metric(NumberRef::F32(input.pick(&[f32::NAN, f32::INFINITY, f32::MAX, 0.1]))),
             2 => event.metric(NumberRef::F64(f64::from_bits(input.long().cast_unsigned()))),
             3 => event.metric(NumberRef::BigInteger("-123456789012345678901234567890")),
@@ -174,7 +183,13 @@ fn event(input: &mut Input<'_>, events: &mut EventsBuilder, now_us: i64) {
     }
     match has >> 5 & 3 {
         0 => {}
-        1 => event.time(EventTime::Micros(now_us.saturating_add(input.pick(&[0, -1, 1_500_000, -9_000_000, 1 << 50])))),
+        1 => event.time(EventTime::Micros(now_us.saturating_add(input.pick(&[
+            0,
+            -1,
+            1_500_000,
+            -9_000_000,
+            1 << 50,
+        ])))),
         2 => event.time(EventTime::Seconds(now_us / 1_000_000 + i64::from(input.byte()) - 20)),
         _ => event.time(EventTime::Seconds(input.pick(&[0, -1, i64::MAX, i64::MIN]))),
     }
@@ -200,10 +215,9 @@ fn search(input: &mut Input<'_>, engine: &mut Engine) {
         "description ~= \"(a|b)*c\"",
         "ttl < 5",
     ];
-    let Ok(mut search) = engine.search(input.pick(&queries), SearchLimits { results_max: 10, steps_max: 10_000 })
-    else {
-        return;
-    };
+    let query = Arc::new(Query::new(input.pick(&queries)).expect("it is a query"));
+    let limits = SearchLimits { results_max: 10, steps_max: 10_000 };
+    let Some(mut search) = engine.search(&query, limits) else { return };
     let mut found = Vec::new();
     while engine.continue_search(&mut search, 100, &mut found) == Progress::More {}
     assert!(found.len() <= 10);
