@@ -1,9 +1,9 @@
 //! `clj-time`: dates, durations and their texts, as far as configs use them.
 //!
-//! A date is a [`Moment`]. What else is an object in Joda is plain data here: a duration `{:hours 2}`, an interval `{:start … :end …}`, a
+//! A date is a `Moment`. What else is an object in Joda is plain data here: a duration `{:hours 2}`, an interval `{:start … :end …}`, a
 //! formatter `{:patterns […] :zone …}`, a zone its name.
 //!
-//! - [`dates`]: `clj-time.core`. [`durations`]: its durations and intervals. [`coerce`], [`format`]: the namespaces of these names.
+//! - [`dates`]: `clj-time.core`. [`durations`]: its durations and intervals. [`coerce`], [`mod@format`]: the namespaces of these names.
 //! - [`moments`]: values as times. [`pattern`]: Joda's patterns.
 
 mod coerce;
