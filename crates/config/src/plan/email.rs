@@ -91,9 +91,13 @@ impl EmailPlan {
 
     /// Whether others can read its password on the way.
     pub fn shows_password(&self) -> bool {
-        let in_clear = self.server().is_ok_and(|(is_encrypted, to)| {
-            !is_encrypted && !self.starttls && loopback_addresses(to.host.trim_matches(['[', ']'])).is_empty()
-        });
+        let is_here = |host: &str| {
+            let ip: Result<std::net::IpAddr, _> = host.trim_matches(['[', ']']).parse();
+            ip.is_ok_and(|ip| ip.is_loopback()) || !loopback_addresses(host).is_empty()
+        };
+        let in_clear = self
+            .server()
+            .is_ok_and(|(is_encrypted, to)| !is_encrypted && !self.starttls && !is_here(&to.host));
         in_clear && self.user.is_some() && self.password.is_some()
     }
 
